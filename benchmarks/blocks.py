@@ -11,9 +11,7 @@ experiment says so (`single`).
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -21,6 +19,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from benchmarks.timing import command
 from simulate.monte_carlo import Block, Point, one_thread, stream
 from verify.claims import registry
 from verify.model import Claim, Experiment
@@ -113,33 +112,21 @@ def experiments(claims: Iterable[Any] | None = None) -> list[Experiment]:
 
 def main(words: list[str] | None = None) -> int:
     """Print every experiment whose replicates are not alone or not double unannounced; 1 if there is one."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.blocks", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--claim", metavar="ID", help="experiments of this claim only")
-    asked = parser.parse_args(words)
-    chosen = experiments([c for c in registry.claims() if asked.claim in (None, c.id)])
-    bad, points, started = 0, 0, time.monotonic()
-    for experiment in chosen:
-        for point in experiment.points:
-            found = swapped(experiment, point)
-            points += 1
-            if found.moved > SAME or (found.single and not experiment.single):
-                bad += 1
-                print(f"{experiment.id} at {point}: {_told(found)}", flush=True)
-    took = time.monotonic() - started
-    print(
-        f"{len(chosen)} experiments at {points} points, {bad} of them not alone or not double, {took:.0f} s"
-    )
+    asked = command("benchmarks.blocks", __doc__, claim="").parse_args(words)
+    chosen = experiments([c for c in registry.claims() if asked.claim in ("", c.id)])
+    bad = 0
+    for experiment, point in [(e, point) for e in chosen for point in e.points]:
+        found = swapped(experiment, point)
+        told = [f"{found.score} moves by {found.moved:.2g} with what is drawn beside it"] * (
+            found.moved > SAME
+        )
+        if found.single and not experiment.single:
+            told.append(f"single precision in {', '.join(sorted(found.single))}")
+        if told:
+            bad += 1
+            print(f"{experiment.id} at {point}: {'; '.join(told)}", flush=True)
+    print(f"{len(chosen)} experiments, at {bad} points not alone or not double")
     return int(bad > 0)
-
-
-def _told(found: Found) -> str:
-    moved = (
-        f"{found.score} moves by {found.moved:.2g} with what is drawn beside it" if found.moved > SAME else ""
-    )
-    single = f"single precision in {', '.join(sorted(found.single))}" if found.single else ""
-    return "; ".join(filter(None, (moved, single)))
 
 
 if __name__ == "__main__":

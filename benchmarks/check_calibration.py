@@ -7,7 +7,6 @@ or disagrees where it is true, in any component. It takes a quarter of an hour o
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.timing import command, table
 from verify.checking import check
 
 ERROR = 1e-2
@@ -61,7 +61,7 @@ def formula(truth: Any, off: float, seed: int) -> Any:
     return truth * factor if np.ndim(truth) == 0 else truth * np.where(np.arange(5) == seed % 5, factor, 1.0)
 
 
-def row(name: str, words: str, checks: int) -> tuple[str, int]:
+def row(name: str, words: str, checks: int) -> tuple[list[str], int]:
     """One line of the table, and how many checks had a wrong verdict."""
     law, off = LAWS[name], OFF[words]
     wrong, undecided, draws = 0, 0, list[int]()
@@ -76,26 +76,17 @@ def row(name: str, words: str, checks: int) -> tuple[str, int]:
         wrong += any(p.verdict == never[bool(r)] for p, r in zip(found.points, right, strict=True))
         undecided += found.verdict == "undecided"
         draws.append(found.draws)
-    text = f"| {name} | {words} | {wrong} | {undecided} | {statistics.median(draws):,.0f} |"
-    return text, wrong
+    return [name, words, str(wrong), str(undecided), f"{statistics.median(draws):,.0f}"], wrong
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print the table; the exit status is 1 if a row breaks the promise."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--checks", type=int, default=2000)
+    parser = command("benchmarks.check_calibration", __doc__, checks=2000)
     options = parser.parse_args(words)
-    print(f"| replicates | formula | wrong verdicts of {options.checks:,} | undecided | median draws |")
-    print("|---|---|---|---|---|")
-    broken = False
-    for name in LAWS:
-        for off in OFF:
-            text, wrong = row(name, off, options.checks)
-            print(text, flush=True)
-            broken |= wrong > ERROR * options.checks
-    return int(broken)
+    found = [row(name, off, options.checks) for name in LAWS for off in OFF]
+    head = ("replicates", "formula", f"wrong verdicts of {options.checks:,}", "undecided", "median draws")
+    print(table(head, [line for line, _ in found]))
+    return int(any(wrong > ERROR * options.checks for _, wrong in found))
 
 
 if __name__ == "__main__":

@@ -1,40 +1,40 @@
-"""Does a run survive? Kills real runs at random moments, takes their workers, disks and clusters away, and counts.
+"""Does a run survive? Kills and interrupts real runs at random moments, and counts what is lost.
 
-    python -m benchmarks.faults --kills 50
+    python -m benchmarks.faults --kills 50      # SIGKILLs at least; --seed chooses the moments, --only a scenario
 
 Every run judges a few cheap claims with `losscurv report` in a folder of its own. After each blow the store must be
 in order and hold every block it was seen to hold before, the report must be whole or absent, and what comes out in
 the end must have the rows, verdicts and hashes of a run that nobody disturbed. What is run,
-`benchmarks.faults report`, is `losscurv report` with a note of every block that it sends to a worker.
+`benchmarks.faults report`, is `losscurv report` without planted errors and derivations: they cost seconds of every run
+and store nothing.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
 import random
-import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from benchmarks.timing import command
 
 ROOT = Path(__file__).resolve().parents[1]
 CLAIMS = ("vysogorets2024/uniform-outliers", "vysogorets2024/bulk", "vysogorets2024/gamma-and-interlacing")
 RESULTS, PAGE = "results.json", "report.html"
-DRAWN = "DRAWN_LOG"
-"""Names the file in which a run notes every block that it sends to a worker."""
 
 Blocks = dict[tuple[str, ...], str]
+Run = subprocess.Popen[str]
 
 
 @dataclass
@@ -44,8 +44,6 @@ class Tally:
     name: str
     runs: int = 0
     blows: int = 0
-    drawn: int = 0
-    needed: int = 0
     faults: list[str] = field(default_factory=list)
 
     def check(self, good: Any, what: str) -> None:
@@ -54,8 +52,8 @@ class Tally:
             self.faults.append(what)
 
     def __str__(self) -> str:
-        numbers = (self.runs, self.blows, self.drawn, self.drawn - self.needed, len(self.faults))
-        return "\n    ".join([f"| {self.name} | {' | '.join(map(str, numbers))} |", *self.faults])
+        row = f"| {self.name} | {self.runs} | {self.blows} | {len(self.faults)} |"
+        return "\n    ".join([row, *self.faults])
 
 
 # --- a run that something is done to
@@ -64,40 +62,31 @@ class Tally:
 class Folder:
     """A report folder, the runs in it, and what its store was seen to hold."""
 
-    def __init__(self, path: Path, tally: Tally, executor: str = "") -> None:
-        self.path, self.tally, self.executor = path, tally, executor
-        self.log = path.with_name(f"{path.name}.drawn")
+    def __init__(self, path: Path, tally: Tally) -> None:
+        self.path, self.tally = path, tally
         self.seen: Blocks = {}
 
-    def start(self, seed: int = 2024) -> subprocess.Popen[str]:
+    def start(self, seed: int = 2024) -> Run:
         """A run, in a process group of its own."""
         self.tally.runs += 1
         words = ["report", "--workers", "2", "--seed", str(seed), "--report-dir", str(self.path)]
         words += [word for claim in CLAIMS for word in ("--claim", claim)]
-        words += ["--executor", self.executor] if self.executor else []
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", DRAWN: str(self.log)}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         return subprocess.Popen(
             [sys.executable, "-m", "benchmarks.faults", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, env=environment, start_new_session=True, cwd=self.path.parent,
         )  # fmt: skip
 
-    def ends(
-        self, run: subprocess.Popen[str], status: int = 0, *said: str, without: str = "Traceback"
-    ) -> str:
+    def ends(self, run: Run, status: int = 0, *said: str) -> str:
         """Wait for a run, which has to end so and say so; what stood on stderr."""
         out, err = run.communicate(timeout=600)
         self.tally.check(run.returncode == status, f"status {run.returncode}, not {status}: {err[-300:]}")
-        self.tally.check(without not in out + err, f"a traceback: {(out + err)[-3000:]}")
+        self.tally.check("Traceback" not in out + err, f"a traceback: {(out + err)[-3000:]}")
         for text in said:
             self.tally.check(text in out + err, f"{text!r} was not said: {err[-300:]}")
         return err
 
-    def strike(self, number: int, run: subprocess.Popen[str]) -> None:
-        """A signal to the whole group of a run."""
-        os.killpg(run.pid, number)
-        self.tally.blows += 1
-
-    def wait_for_blocks(self, run: subprocess.Popen[str], least: int) -> None:
+    def wait_for_blocks(self, run: Run, least: int) -> None:
         """Until the store holds so many."""
         while len(blocks(self.path)[0]) < least:
             if run.poll() is not None:
@@ -128,9 +117,6 @@ class Folder:
         for part, value in expected.items():
             self.tally.check(found[part] == value, f"end: other {part} than undisturbed")
         self.tally.check(page_matches(self.path), "end: page and results are not of one run")
-        sent = Counter(self.log.read_text(encoding="utf-8").split()) if self.log.exists() else Counter()
-        self.tally.drawn += sent.total()
-        self.tally.needed += len(sent)
 
 
 def blocks(folder: Path) -> tuple[Blocks, str]:
@@ -182,27 +168,13 @@ def children(pid: int) -> list[int]:
 
 
 def as_losscurv(words: list[str]) -> int:
-    """`losscurv`, with a note of every block that is sent to a worker.
-
-    The planted errors and the derivations are left out: they cost seconds of every run and store nothing.
-    """
+    """`losscurv` without planted errors and derivations."""
     from verify.cli import main
     from verify.running import suite
-    from verify.running.workers import Calls
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what is started in the background ignores it
     suite.PLANTED = ()
     suite._derivations = lambda *_: []
-    fly = Calls._fly
-
-    def noted(self: Calls, call: Any) -> None:
-        if call.function.__name__ == "draw_here":
-            parts = [str(call.arguments[part]) for part in ("experiment", "point", "seed", "index")]
-            with Path(os.environ[DRAWN]).open("a", encoding="utf-8") as log:
-                log.write(f"{'/'.join(parts).replace(' ', '')}\n")
-        fly(self, call)
-
-    Calls._fly = noted
     return main(words)
 
 
@@ -220,15 +192,15 @@ class Campaign:
         self.seconds, self.expected = time.perf_counter() - begun, outcome(folder.path)
         folder.look_at_end(self.expected)
         print(f"an undisturbed run takes {self.seconds:.1f} s\n")
-        print("| scenario | runs | blows | blocks drawn | drawn again | faults |\n|---|---|---|---|---|---|")
+        print("| scenario | runs | blows | faults |\n|---|---|---|---|")
         print(tally, flush=True)
 
-    def folder(self, tally: Tally, executor: str = "") -> Folder:
+    def folder(self, tally: Tally) -> Folder:
         """A new folder for the runs of a scenario."""
         self.count += 1
         path = self.base / f"run{self.count}"
         path.mkdir()
-        return Folder(path, tally, executor)
+        return Folder(path, tally)
 
     def continued(self, folder: Folder, *said: str) -> None:
         """A run that nobody disturbs, to the end that it has to have."""
@@ -245,7 +217,8 @@ class Campaign:
                     time.sleep(0.1)
                     folder.seen, _ = blocks(folder.path)  # what is seen now must be there after the kill
                 if run.poll() is None:
-                    folder.strike(signal.SIGKILL, run)
+                    os.killpg(run.pid, signal.SIGKILL)
+                    tally.blows += 1
                     run.communicate()
                     folder.look(f"kill {tally.blows}")
                 else:
@@ -253,117 +226,23 @@ class Campaign:
                     break
             folder.look_at_end(self.expected)
 
-    def interrupted(self, tally: Tally, number: signal.Signals = signal.SIGINT) -> None:
-        """Ctrl-C at the terminal, or SIGTERM to the process, while blocks are drawn."""
+    def interrupted(self, tally: Tally, strike: Callable[[int, int], None], number: int) -> None:
+        """Ctrl-C at the terminal, or SIGTERM to the process as a batch system sends it, while blocks are drawn."""
         for _ in range(3):
             folder = self.folder(tally)
             run = folder.start()
             folder.wait_for_blocks(run, self.rng.randrange(5, 60))
             begun = time.monotonic()
-            if number == signal.SIGINT:
-                folder.strike(number, run)
-            else:
-                run.send_signal(number)
-                tally.blows += 1
+            strike(run.pid, number)
+            tally.blows += 1
             folder.ends(run, 130)
             tally.check(time.monotonic() - begun < 30, "slow to stop")
             tally.check(not children(run.pid), "a worker stays behind")
-            folder.look(number.name)
+            folder.look("interrupted")
             self.continued(folder, "of an earlier run read")
 
-    def terminated(self, tally: Tally) -> None:
-        """SIGTERM, as a batch system sends it."""
-        self.interrupted(tally, signal.SIGTERM)
-
-    def worker_killed(self, tally: Tally) -> None:
-        """One of the two workers is killed, three times in one run."""
-        for _ in range(2):
-            folder = self.folder(tally)
-            run = folder.start()
-            for least in (8, 50, 90):
-                folder.wait_for_blocks(run, least)
-                workers = children(run.pid)
-                tally.check(len(workers) == 2, f"{len(workers)} workers, not 2")
-                os.kill(self.rng.choice(workers), signal.SIGKILL)
-                tally.blows += 1
-            folder.ends(run)
-            folder.look_at_end(self.expected)
-
-    def dask_worker_killed(self, tally: Tally) -> None:
-        """A worker of a LocalCluster is killed twice; its nanny starts another."""
-        from distributed import LocalCluster
-
-        options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "protocol": "tcp"}
-        with LocalCluster(**options, host="127.0.0.1", dashboard_address=":0") as opened:
-            cluster: Any = opened  # typed as if it had to be awaited
-            folder = self.folder(tally, cluster.scheduler_address.replace("tcp://", "dask://"))
-            run = folder.start()
-            for least in (8, 60):
-                folder.wait_for_blocks(run, least)
-                workers = [w.process.process.pid for w in cluster.workers.values()]
-                os.kill(self.rng.choice(workers), signal.SIGKILL)
-                tally.blows += 1
-            folder.ends(run)
-            folder.look_at_end(self.expected)
-
-    def dask_scheduler_killed(self, tally: Tally) -> None:
-        """The scheduler is killed: the run must end, say why in a line, and be continued without the cluster."""
-        with contextlib.ExitStack() as started:
-
-            def start(module: str, *words: str) -> subprocess.Popen[str]:
-                process = subprocess.Popen(
-                    [sys.executable, "-m", f"distributed.cli.{module}", *words], stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
-                )  # fmt: skip
-                started.callback(process.wait)
-                started.callback(process.kill)
-                return process
-
-            scheduler = start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-            told = (re.search(r"tcp://[0-9.]+:[0-9]+", line) for line in scheduler.stdout or ())
-            address = next(match.group() for match in told if match)
-            start("dask_worker", address, "--nthreads", "2", "--no-nanny")
-            folder = self.folder(tally, address.replace("tcp://", "dask://"))
-            run = folder.start()
-            folder.wait_for_blocks(run, 20)
-            scheduler.kill()
-            tally.blows += 1
-            begun = time.monotonic()
-            folder.ends(run, 1, "the connection to the Dask scheduler was lost")
-            tally.check(time.monotonic() - begun < 60, "slow to end")
-        folder.look("scheduler lost")
-        folder.executor = ""
-        self.continued(folder)
-
-    def disk_full(self, tally: Tally) -> None:
-        """A disk with room for some blocks and no report; then it gets more."""
-        with self._disk("size=96k") as path:
-            folder = Folder(path, tally)
-            err = folder.ends(folder.start(), 2, "the run goes on")
-            tally.blows += 1
-            lines = [line for line in err.splitlines() if "tier" not in line and "claims," not in line]
-            tally.check(len(lines) == 2, f"said {lines}")
-            folder.look("disk full")
-            tally.check(len(folder.seen) > 0, "nothing stored before")
-            subprocess.run(["mount", "-o", "remount,size=8m", str(path)], check=True)
-            self.continued(folder, "of an earlier run read")
-
-    def disk_read_only(self, tally: Tally) -> None:
-        """The disk becomes read-only after the check at the start; before it, the run is refused."""
-        with self._disk("size=8m") as path:
-            folder = Folder(path, tally)
-            run = folder.start()
-            first = run.stderr.readline() if run.stderr else ""
-            subprocess.run(["mount", "-o", "remount,ro", str(path)], check=True)
-            tally.blows += 1
-            lines = [line for line in folder.ends(run, 2).splitlines() if "claims," not in line]
-            tally.check("tier" in first and len(lines) == 2, f"said {lines}")
-            folder.ends(folder.start(), 2, "--report-dir: cannot write to folder")
-            subprocess.run(["mount", "-o", "remount,rw", str(path)], check=True)
-            self.continued(folder)
-
-    def two_at_once(self, tally: Tally, second: int = 2024) -> None:
-        """Two runs of the same seed write to one folder at once."""
+    def two_at_once(self, tally: Tally, second: int) -> None:
+        """Two runs write to one folder at once; of two seeds either may have the last word."""
         for _ in range(2):
             folder = self.folder(tally)
             for run in [folder.start(seed) for seed in (2024, second)]:
@@ -376,35 +255,13 @@ class Campaign:
             tally.check(page_matches(folder.path), "page and results are not of one run")
             self.continued(folder, "of an earlier run read")
 
-    def two_seeds_at_once(self, tally: Tally) -> None:
-        """Two runs of different seeds write to one folder at once; either may have the last word."""
-        self.two_at_once(tally, 7)
-
-    @contextlib.contextmanager
-    def _disk(self, options: str) -> Iterator[Path]:
-        self.count += 1
-        path = self.base / f"disk{self.count}"
-        path.mkdir()
-        words = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)]
-        if subprocess.run(words, capture_output=True).returncode:
-            raise PermissionError("mounting is not allowed here")
-        try:
-            yield path
-        finally:
-            subprocess.run(["umount", str(path)], check=True)
-
 
 SCENARIOS = {
     "killed": Campaign.killed,
-    "ctrl-c": Campaign.interrupted,
-    "sigterm": Campaign.terminated,
-    "worker killed": Campaign.worker_killed,
-    "dask worker killed": Campaign.dask_worker_killed,
-    "dask scheduler killed": Campaign.dask_scheduler_killed,
-    "disk full": Campaign.disk_full,
-    "disk read-only": Campaign.disk_read_only,
-    "two runs at once, same seed": Campaign.two_at_once,
-    "two runs at once, two seeds": Campaign.two_seeds_at_once,
+    "ctrl-c": partial(Campaign.interrupted, strike=os.killpg, number=signal.SIGINT),
+    "sigterm": partial(Campaign.interrupted, strike=os.kill, number=signal.SIGTERM),
+    "two runs at once, same seed": partial(Campaign.two_at_once, second=2024),
+    "two runs at once, two seeds": partial(Campaign.two_at_once, second=7),
 }
 
 
@@ -412,12 +269,8 @@ def main() -> int:
     """Run the scenarios asked for and say whether all promises were kept."""
     if sys.argv[1:2] == ["report"]:
         return as_losscurv(sys.argv[1:])
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "--kills", type=int, default=50, metavar="N", help="least number of SIGKILLs (default 50)"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random moments (default 0)")
-    parser.add_argument("--only", action="append", choices=SCENARIOS, help="this scenario (repeatable)")
+    parser = command("benchmarks.faults", __doc__, kills=50, seed=0)
+    parser.add_argument("--only", action="append", choices=SCENARIOS)
     options = parser.parse_args()
     faults = 0
     with tempfile.TemporaryDirectory() as base:
@@ -426,9 +279,6 @@ def main() -> int:
             tally = Tally(name)
             try:
                 SCENARIOS[name](campaign, tally)
-            except PermissionError as error:
-                print(f"| {name} | skipped: {error} | | | | |", flush=True)
-                continue
             except Exception as error:
                 tally.faults.append(f"{type(error).__name__}: {error}")
             faults += len(tally.faults)

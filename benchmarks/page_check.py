@@ -1,7 +1,6 @@
 """Every page of a report in headless Chromium: errors, requests, width, links, and whether the search finds each line.
 
-``python -m benchmarks.page_check losscurv-report [--shots DIR]`` after a run; the status is 1 where something is wrong.
-With `--shots`, the first screens of every page, narrow and wide, light and dark, and the page as it prints.
+``python -m benchmarks.page_check losscurv-report`` after a run; the status is 1 where something is wrong.
 
 The browser is asked by the DevTools protocol over two pipes, with nothing but the standard library:
 ``--remote-debugging-pipe`` reads JSON with a zero byte after it from descriptor 3 and writes it to descriptor 4.
@@ -9,22 +8,20 @@ The browser is asked by the DevTools protocol over two pipes, with nothing but t
 
 from __future__ import annotations
 
-import argparse
-import base64
 import contextlib
-import fcntl
 import json
 import os
-import re
 import select
 import shutil
-import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag
+
+from benchmarks.timing import command
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 PATIENCE = 60.0
@@ -97,25 +94,6 @@ class Tab:
         size = {"width": pixels, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.ask("Emulation.setDeviceMetricsOverride", **size)
 
-    def theme(self, name: str) -> None:
-        """Show the page as one who prefers ``light`` or ``dark``."""
-        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
-
-    def photograph(self, path: Path, longest: int = 0) -> None:
-        """Write the window as PNG, or the page from its top to `longest` pixels."""
-        wide, high = self.value(
-            "[document.documentElement.clientWidth, document.documentElement.scrollHeight]"
-        )
-        clip = {"x": 0, "y": 0, "width": wide, "height": min(high, longest), "scale": 1}
-        more = {"clip": clip, "captureBeyondViewport": True} if longest else {}
-        shot = self.ask("Page.captureScreenshot", format="png", **more)
-        path.write_bytes(base64.b64decode(shot["data"]))
-
-    def print(self, path: Path) -> None:
-        """Write the page as PDF, A4."""
-        made = self.ask("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=True)
-        path.write_bytes(base64.b64decode(made["data"]))
-
     def _next(self) -> dict[str, Any]:
         until = time.monotonic() + PATIENCE
         while b"\0" not in self._held:
@@ -132,24 +110,17 @@ class Tab:
 @contextlib.contextmanager
 def opened() -> Iterator[Tab]:
     """A tab of a browser of its own, with an empty profile, which ends with the context."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise SystemExit(f"one of {', '.join(BROWSERS)} must be installed, got none")
     into, out = os.pipe(), os.pipe()
-    theirs = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 16) for fd in (into[0], out[1])]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-        if browser is None:
-            raise SystemExit(f"one of {', '.join(BROWSERS)} must be installed, got none")
-        pid = os.posix_spawn(
-            browser,
-            [browser, *OPTIONS, f"--user-data-dir={profile}"],
-            dict(os.environ),
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-                (os.POSIX_SPAWN_DUP2, theirs[0], 3),
-                (os.POSIX_SPAWN_DUP2, theirs[1], 4),
-            ],
-        )
-        for fd in (into[0], out[1], *theirs):
-            os.close(fd)
+        running = subprocess.Popen(
+            ["bash", "-c", f'exec "$0" "$@" 3<&{into[0]} 4>&{out[1]}', browser, *OPTIONS, f"--user-data-dir={profile}"],
+            pass_fds=(into[0], out[1]), stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(into[0])
+        os.close(out[1])
         try:
             tab = Tab(into[1], out[0])
             tab.attach()
@@ -157,8 +128,8 @@ def opened() -> Iterator[Tab]:
         finally:
             os.close(into[1])
             os.close(out[0])
-            os.kill(pid, signal.SIGTERM)
-            os.waitpid(pid, 0)
+            running.terminate()
+            running.wait()
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -169,8 +140,6 @@ def _write_all(descriptor: int, data: bytes) -> None:
 # --- what is checked
 
 WIDTHS = (400, 1400)
-LONGEST = 3600
-"""Pixels of a page that a picture shows."""
 
 LINKS = "Array.from(document.querySelectorAll('a[href]'), (a) => a.href)"
 IDS = "Array.from(document.querySelectorAll('[id]'), (e) => e.id)"
@@ -250,7 +219,7 @@ def unresolved(links: Sequence[str], ids: Mapping[str, set[str]], folder: Path) 
             yield f"link to no place: {link}"
 
 
-def checked(tab: Tab, folder: Path, shots: Path | None = None) -> Iterator[tuple[str, str]]:
+def checked(tab: Tab, folder: Path) -> Iterator[tuple[str, str]]:
     """Return the problems of all pages, each with its page."""
     pages = sorted(folder.rglob("*.html"))
     links: dict[str, list[str]] = {}
@@ -261,8 +230,6 @@ def checked(tab: Tab, folder: Path, shots: Path | None = None) -> Iterator[tuple
         tab.load(address)
         links[name], ids[address] = tab.value(LINKS), set(tab.value(IDS))
         found = list(_searched(tab))
-        if shots:
-            _photographed(tab, name, shots)
         yield from ((name, wrong) for wrong in (*found, *overflows(tab), *complaints(tab, folder)))
     for name, led in links.items():
         yield from ((name, wrong) for wrong in unresolved(led, ids, folder))
@@ -280,26 +247,13 @@ def _searched(tab: Tab) -> Iterator[str]:
         yield from (f"not found by its name: {name}" for name in said["missed"])
 
 
-def _photographed(tab: Tab, name: str, shots: Path) -> None:
-    shots.mkdir(parents=True, exist_ok=True)
-    stem = re.sub(r"\W+", "-", name.removesuffix(".html"))
-    for theme in ("light", "dark"):
-        tab.theme(theme)
-        for width in WIDTHS:
-            tab.width(width)
-            tab.photograph(shots / f"{stem}-{width}-{theme}.png", LONGEST)
-    tab.theme("light")
-    tab.print(shots / f"{stem}.pdf")
-
-
 def main() -> None:
     """A line for each thing that is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command("benchmarks.page_check", __doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--shots", type=Path)
-    options = parser.parse_args()
+    folder = parser.parse_args().folder.resolve()
     with opened() as tab:
-        wrong = list(checked(tab, options.folder.resolve(), options.shots))
+        wrong = list(checked(tab, folder))
     for name, text in wrong:
         print(f"{name}: {text}")
     raise SystemExit(1 if wrong else 0)

@@ -10,16 +10,13 @@ a report at seed 2024, the routes of identities, the violations of properties at
 column is kept as its length, its sha256, its mean and its root mean square; the last two say how far a difference goes.
 A point has 96 replicates, fewer where a block begins after `SECONDS` of CPU time; a comparison draws as many.
 
-What is missing now has to be allowed: a claim by docs/claims/table.csv, where it becomes a unit test or is deleted; a
-column because no claim reads it that stays; anything else by `--allow FILE`, one key of a finding a line, with the
-reason behind ` # `. A difference is allowed the same way up to 1e-12 of what was recorded. What is new is counted.
+What is missing now is a difference too; what is new is counted. After an intended change the paper is recorded anew.
 Exit status: 0 nothing differs, 1 something does, 2 bad input.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import gzip
 import hashlib
 import importlib.metadata
@@ -36,12 +33,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from benchmarks.timing import command
 from simulate.monte_carlo import BLOCK, Point, Scores, fixture, one_thread, open_executor, run_block
 from verify.claims import registry
 from verify.claims.images import needed_images
 from verify.judging.estimands import components
 from verify.judging.properties import explore
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity, Kind, StatisticalProperty, Tier
+from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity, Kind, StatisticalProperty
 from verify.model.domains import strategy
 
 SEED = 2024
@@ -51,9 +49,6 @@ SECONDS = 30.0
 
 EXAMPLES = 10
 """Points that hypothesis draws for a property in a report of the default tier."""
-
-ROUNDING = 1e-12
-TABLE = Path(__file__).parents[1] / "docs/claims/table.csv"
 
 GRID = np.array([*np.arange(-8, 8.25, 0.25), *10 ** np.arange(-6, 7.0), *-(10 ** np.arange(-6, 7.0))])
 """Points at which a distribution function is evaluated."""
@@ -105,13 +100,9 @@ def _reads(claim: AnyClaim) -> dict[str, list[str]]:
 # --- what is computed
 
 
-def _sources(claims: Sequence[AnyClaim], tier: Tier) -> list[str]:
+def _sources(claims: Sequence[AnyClaim]) -> list[str]:
     """Return the ids of the experiments, identities and properties of these claims, the longest first."""
-    tiers, found = list(Tier), dict[str, float]()
-    for claim in claims:
-        if tiers.index(registry.tier_of(claim)) <= tiers.index(tier) and not needed_images(claim):
-            place = _place(claim)
-            found[place.id] = place.seconds
+    found = {_place(claim).id: _place(claim).seconds for claim in claims if not needed_images(claim)}
     return sorted(found, key=lambda name: -found[name])
 
 
@@ -176,18 +167,15 @@ def _summary(values: Any) -> list[Any]:
 
 
 def recorded(
-    claims: Sequence[AnyClaim],
-    tier: Tier | None = Tier.FULL,
-    workers: int = 1,
-    known: Mapping[str, Facts] = NONE,
+    claims: Sequence[AnyClaim], workers: int = 1, known: Mapping[str, Facts] = NONE, *, fast: bool = False
 ) -> Record:
-    """Return the record of these claims, with the values of what a tier draws; without values if `tier` is None.
+    """Return the record of these claims; without values if `fast`.
 
     `known`, the values of an earlier record, says how many replicates are drawn at its points.
     """
     record: Record = {"made on": _machine(), "claims": {c.id: _stated(c) for c in claims}, "values": {}}
     with open_executor(workers) as executor:
-        names = _sources(claims, tier) if tier else []
+        names = [] if fast else _sources(claims)
         jobs = {executor.submit(_values, name, _counts(known.get(name, {}))): name for name in names}
         for done, job in enumerate(as_completed(jobs), 1):
             record["values"][jobs[job]], seconds = job.result()
@@ -210,35 +198,26 @@ def _machine() -> dict[str, str]:
 
 
 class Finding(NamedTuple):
-    """A difference from the record: its key, what differs, and whether it is allowed."""
+    """A difference from the record: its key, and what differs."""
 
     key: str
     what: str
-    allowed: bool
 
 
-def compare(before: Record, now: Record, gone: Collection[str], allowed: Collection[str]) -> list[Finding]:
-    """Return what differs from what was recorded, or is missing there now.
-
-    `gone` are claims that may be missing, `allowed` keys of findings.
-    """
-    staying = [facts[""]["reads"] for name, facts in before["claims"].items() if name not in gone]
+def compare(before: Record, now: Record) -> list[Finding]:
+    """Return what differs from what was recorded, or is missing now."""
     found: list[Finding] = []
     for section, owner, point, name, value in _facts(before):
         points = now[section].get(owner, {})
         place = (owner, point, name)[: 1 if not points else 2 if point not in points else 3]
-        key = " ".join(place)
         if error := points.get("", {}).get("error"):
-            found.append(Finding(f"{owner} error", error, False))
+            found.append(Finding(f"{owner} error", error))
         elif name not in points.get(point, {}):
-            free = owner in gone if section == "claims" else not _is_read(place, staying)
-            found.append(Finding(key, "missing", free or key in allowed))
+            found.append(Finding(" ".join(place), "missing"))
         elif json.dumps(value) != json.dumps(points[point][name]):
             gap, texts = _gap(value, points[point][name]), map(json.dumps, (value, points[point][name]))
-            what = (
-                f"{' was recorded, now '.join(text[:120] for text in texts)}, relative difference {gap:.1e}"
-            )
-            found.append(Finding(key, what, key in allowed and gap <= ROUNDING))
+            was = " was recorded, now ".join(text[:120] for text in texts)
+            found.append(Finding(" ".join(place), f"{was}, relative difference {gap:.1e}"))
     return list(dict.fromkeys(found))
 
 
@@ -247,12 +226,6 @@ def _facts(record: Record) -> Iterator[tuple[str, str, str, str, Any]]:
         for owner, points in record[section].items():
             for point, facts in points.items():
                 yield from ((section, owner, point, name, value) for name, value in facts.items())
-
-
-def _is_read(place: tuple[str, ...], staying: Sequence[dict[str, list[str]]]) -> bool:
-    """Whether a claim that stays reads a column, any of a point, or any of what draws it."""
-    columns = [reads[place[0]] for reads in staying if place[0] in reads]
-    return any(not named or len(place) < 3 or place[2] in named for named in columns)
 
 
 def _gap(old: Any, new: Any) -> float:
@@ -268,60 +241,44 @@ def _gap(old: Any, new: Any) -> float:
     return gap if math.isfinite(gap) else math.inf
 
 
-def deleted() -> set[str]:
-    """Return the claims that the table lets go."""
-    with TABLE.open(encoding="utf-8", newline="") as rows:
-        return {row["claim"] for row in csv.DictReader(rows) if row["decision"] in ("unit test", "delete")}
-
-
 # --- the command
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Make or compare a record; the exit status."""
-    parser = argparse.ArgumentParser(description="Record what claims predict and draw, or compare it.")
+    parser = command("benchmarks.reference", __doc__, fast=False, workers=2)
     parser.add_argument("action", choices=("make", "compare"))
     parser.add_argument("file", type=Path)
-    parser.add_argument("--paper", action="append", choices=registry.paper_ids(), help="this paper alone")
-    parser.add_argument("--tier", type=Tier, default=Tier.FULL, choices=list(Tier), help="of what is drawn")
-    parser.add_argument("--fast", action="store_true", help="compare what claims state, draw nothing")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--allow", type=Path, help="keys of findings that are allowed")
+    parser.add_argument("--paper", action="append", choices=registry.paper_ids())
     asked, old = parser.parse_args(words), {"claims": {}, "values": {}}
     comparing = asked.action == "compare"
     try:
         if comparing or asked.file.exists():
             old = json.loads(gzip.decompress(asked.file.read_bytes()))
-        lines = asked.allow.read_text(encoding="utf-8").splitlines() if asked.allow else []
     except (OSError, ValueError, EOFError) as error:
         parser.error(str(error))
     if asked.fast and not comparing:
         parser.error("--fast is for compare: a record has values")
     claims = [claim for claim in registry.claims() if _is_of(claim.id, asked.paper)]
-    tier, known = None if asked.fast else asked.tier, old["values"] if comparing else NONE
-    now = recorded(claims, tier, asked.workers, known)
-    if comparing:
-        return _told(old, now, asked.paper, {line.partition(" # ")[0].strip() for line in lines})
-    return _write(asked.file, old, now, asked.paper)
+    now = recorded(claims, asked.workers, old["values"] if comparing else NONE, fast=asked.fast)
+    return _told(old, now, asked) if comparing else _write(asked.file, old, now, asked.paper)
 
 
-def _told(old: Record, now: Record, papers: Papers, allowed: Collection[str]) -> int:
-    """Compare the claims of these papers, what was computed again, and what is computed nowhere any more."""
+def _told(old: Record, now: Record, asked: argparse.Namespace) -> int:
+    """Compare the claims of some papers, and what they read where it was computed again."""
     if now["made on"] != old["made on"]:
         print(f"recorded elsewhere, the last bits may differ: on {old['made on']}, here {now['made on']}")
-    claims = {name: facts for name, facts in old["claims"].items() if _is_of(name, papers)}
+    claims = {name: facts for name, facts in old["claims"].items() if _is_of(name, asked.paper)}
     read = {source for facts in claims.values() for source in facts[""]["reads"]}
-    there = {_place(claim).id for claim in registry.claims()}
-    values = {n: f for n, f in old["values"].items() if n in read and (n in now["values"] or n not in there)}
+    values = {} if asked.fast else {name: facts for name, facts in old["values"].items() if name in read}
     before: Record = {"claims": claims, "values": values}
-    findings = compare(before, now, deleted(), allowed)
-    bad = [finding for finding in findings if not finding.allowed]
-    places = [{fact[:4] for fact in _facts(record)} for record in (old, now, before)]
-    counts = len(places[2]), len(bad), len(findings) - len(bad), len(places[1] - places[0])
-    for finding in sorted(findings, key=lambda finding: not finding.allowed):
-        print(f"{'allowed' if finding.allowed else 'DIFFERS'}: {finding.key}: {finding.what}")
-    print("{} facts compared: {} findings differ, {} are allowed; {} facts are new".format(*counts))
-    return 1 if bad else 0
+    findings = compare(before, now)
+    there, known = ({fact[:4] for fact in _facts(record)} for record in (now, old))
+    for finding in findings:
+        print(f"DIFFERS: {finding.key}: {finding.what}")
+    count = len(list(_facts(before)))
+    print(f"{count} facts compared: {len(findings)} findings differ; {len(there - known)} facts are new")
+    return 1 if findings else 0
 
 
 def _is_of(name: str, papers: Papers) -> bool:

@@ -1,12 +1,14 @@
-"""CPU seconds, the machine they were taken on, and tables of them."""
+"""CPU seconds, the machine they were taken on, tables of them, and options of the scripts."""
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 
 def seconds(function: Callable[[], object], repeats: int = 3) -> float:
@@ -28,10 +30,9 @@ def version(name: str) -> str:
 
 
 def machine(*libraries: str) -> str:
-    """Versions, cores and load, for the line above a table."""
+    """Versions and cores, for the line above a table."""
     told = ", ".join(f"{name} {version(name)}" for name in libraries)
-    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    return f"Python {platform.python_version()}, {told}; {os.cpu_count()} cores, load {load}"
+    return f"Python {platform.python_version()}, {told}; {os.cpu_count()} cores"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -43,6 +44,20 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in padded)
 
 
-def percent(error: float) -> str:
-    """A relative error."""
-    return f"{error:.0%}" if error >= 0.01 else f"{error:.1e}"
+def command(module: str, document: str | None, **options: Any) -> argparse.ArgumentParser:
+    """Parser of a script, which is described by its docstring, with options by their defaults.
+
+    An option whose default is False is a switch.
+
+    >>> command("benchmarks.laws", "Speed.", points=9, fast=False).parse_args(["--fast"])
+    Namespace(points=9, fast=True)
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {module}",
+        description=document,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for name, default in options.items():
+        how: dict[str, Any] = {"action": "store_true"} if default is False else {"type": type(default)}
+        parser.add_argument(f"--{name}", default=default, help=f"default: {default}", **how)
+    return parser

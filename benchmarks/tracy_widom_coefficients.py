@@ -83,8 +83,7 @@ def _airy_diagonal(x: mp.mpf) -> mp.mpf:
 
 
 def _ferrari_spohn_matrix(x: list[mp.mpf]) -> list[list[mp.mpf]]:
-    lower = [[mp.airyai((x[i] + x[j]) / 2) / 2 for j in range(i + 1)] for i in range(len(x))]
-    return [[lower[max(i, j)][min(i, j)] for j in range(len(x))] for i in range(len(x))]
+    return [[mp.airyai((s + t) / 2) / 2 for t in x] for s in x]
 
 
 def _half_line(beta: int, s: mp.mpf) -> tuple[list[mp.mpf], list[mp.mpf]]:
@@ -148,16 +147,14 @@ def series_left(beta: int, x: mp.mpf) -> mp.mpf:
     """
     a = hastings_mcleod()
     squares = [sum(a[i] * a[n - i] for i in range(n + 1)) for n in range(len(a))]
-    airy = _to_smallest(-squares[n + 1] / 2 / (3 * n * (3 * n + 1)) * _power(x, 3 * n) for n in range(1, 58))
+    airy = _to_smallest(
+        -squares[n + 1] / 2 / (3 * n * (3 * n + 1)) * (1 / x ** (3 * n)) for n in range(1, 58)
+    )
     airy += mp.log(2) / 24 + mp.zeta(-1, derivative=1)
     if beta == 2:
         return airy
-    line = _to_smallest(a[n] / (Fraction(3, 2) - 3 * n) * _power(x, 3 * n) for n in range(1, 58))
+    line = _to_smallest(a[n] / (Fraction(3, 2) - 3 * n) * (1 / x ** (3 * n)) for n in range(1, 58))
     return (airy - mp.log(2) / 2 - line * x ** mp.mpf(1.5) / mp.sqrt(2)) / 2
-
-
-def _power(x: mp.mpf, n: int) -> mp.mpf:
-    return 1 / x**n
 
 
 def _to_smallest(terms: Iterable[mp.mpf]) -> mp.mpf:

@@ -69,8 +69,8 @@ def _free_on_gpu(device: torch.device) -> float:
     """Return the bytes free on a GPU, including those that torch has reserved for new tensors."""
     free, whole = torch.cuda.mem_get_info(device)
     used = torch.cuda.memory_allocated(device)
-    kept = torch.cuda.memory_reserved(device) - used
-    return min(free + kept, _shares.get(device, 1.0) * whole - used)
+    cached = torch.cuda.memory_reserved(device) - used
+    return min(free + cached, _shares.get(device, 1.0) * whole - used)
 
 
 def _free() -> float:

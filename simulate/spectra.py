@@ -266,9 +266,9 @@ def _separate_directions(products: Tensor, resolution: float) -> tuple[Tensor, T
     """
     rows, triangle = torch.linalg.qr(products.mT)
     left, lengths, right = torch.linalg.svd(triangle)
-    kept = lengths > resolution * lengths[0]
-    basis = (rows @ left[:, kept]).mT
-    if not bool(kept.all()):
+    independent = lengths > resolution * lengths[0]
+    basis = (rows @ left[:, independent]).mT
+    if not bool(independent.all()):
         return basis, products.new_zeros(len(basis), len(products))
     return basis, _columns(right / lengths[:, None])
 

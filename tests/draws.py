@@ -4,8 +4,6 @@ Those it would look for in every local module that is loaded, so that examples h
 and each process read through a thousand files.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 
 from hypothesis import settings

@@ -1,7 +1,5 @@
 """Builds hold their commit, the pages of the papers, the digits, and claims that an installed pytest runs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The recipe of CONTRIBUTING.md, pasted into a copy of the package, is let in, judged and tested like any claim."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The examples as documents; that they run is seen by running them, each by itself."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The front door: every name leads to its room, nothing is loaded before it is asked for, and tools know the names."""
 
-from __future__ import annotations
-
 import ast
 import pydoc
 import subprocess
@@ -11,7 +9,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -129,38 +126,25 @@ def _objective() -> losscurv.Objective:
     return losscurv.Objective(nn.Linear(3, 2), (torch.eye(3), torch.tensor([0, 1, 0])))
 
 
-@pytest.mark.parametrize("seed", [(), (0,), (np.random.default_rng(0),)])
-def test_seeds_are_optional(seed: tuple[Any, ...]) -> None:
-    matrix = losscurv.hessian(_objective())
-    expected = float(torch.linalg.eigvalsh(matrix.dense().double())[-1])
-    assert losscurv.extremes(matrix, *seed).values[0] == pytest.approx(expected, rel=1e-3)
-    assert abs(losscurv.trace(matrix, *seed).value / float(matrix.dense().trace()) - 1) < 0.5
-    found = losscurv.density(matrix, *seed)
-    assert np.trapezoid(found.value, found.x) == pytest.approx(1, abs=0.2)
-
-
 @pytest.mark.parametrize(
     "name", ["hessian", "gauss_newton", "fisher", "kfac", "hessian_diagonal", "projected"]
 )
 def test_an_operator_of_a_model_is_told_to_take_an_objective(name: str) -> None:
     more = [[[1.0]]] * (name == "projected")
-    with pytest.raises(ValueError, match=f"^{name} takes an Objective, got Linear"):
+    with pytest.raises(
+        ValueError, match=rf"^{name} takes an Objective, got Linear.*: call {name}\(Objective\("
+    ):
         getattr(losscurv, name)(_objective().model, *more)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda o: losscurv.hessian(o.model), r": call hessian\(Objective\("),
         (
             lambda o: losscurv.extremes(o),
             r"got Objective; of an Objective take .* such as hessian\(objective\)",
         ),
         (lambda o: losscurv.trace(o.model), "matrix must be an operator or a symmetric array, got Linear"),
-        (
-            lambda o: losscurv.extremes(losscurv.hessian(o), "a"),
-            "seed must be an integer >= 0 or a numpy Gen",
-        ),
     ],
 )
 def test_a_wrong_call_is_told_the_right_one(call: Callable[[Any], object], message: str) -> None:

@@ -1,7 +1,5 @@
 """The house: no folder too full to be overseen, no module in a circle, no name for two things."""
 
-from __future__ import annotations
-
 import ast
 import io
 import pkgutil
@@ -62,7 +60,7 @@ def test_no_module_reaches_itself() -> None:
 
 
 def test_a_public_name_is_defined_once() -> None:
-    homes: dict[str, set[str]] = defaultdict(set)
+    homes = defaultdict(set)
     for top in ("theory", "simulate", "verify"):
         for file in (ROOT / top).rglob("*.py"):
             for node in ast.parse(file.read_text(encoding="utf-8")).body:

@@ -1,7 +1,5 @@
 """Tests on the pretended device, in a separate process: once torch knows the device, other tests would see it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Statements called ours name what others had before."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Packages of our names that are not ours: the front door names the file or the distribution, and what to do."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

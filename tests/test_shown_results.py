@@ -1,7 +1,5 @@
 """Results show themselves in one way; seeds and generators are accepted where random numbers are drawn."""
 
-from __future__ import annotations
-
 import html
 import json
 import math
@@ -58,7 +56,7 @@ def watcher() -> Any:
     return found
 
 
-RESULTS: dict[str, tuple[Callable[[], Any], Callable[[Any], float | str]]] = {
+RESULTS = {
     "extremes": (lambda: losscurv.extremes(hessian(), largest=3, smallest=1), lambda r: r.values[0]),
     "trace": (lambda: losscurv.trace(hessian()), lambda r: r.value),
     "density": (lambda: spectra.density(hessian()), lambda r: r.value.max()),
@@ -264,7 +262,7 @@ def test_a_factor_of_another_size_is_refused_in_a_sentence(shape: tuple[int, ...
         _ = hessian() @ np.ones(shape).T
 
 
-SEEDED: dict[str, Callable[..., Any]] = {
+SEEDED = {
     "extremes": lambda *seed: losscurv.extremes(hessian(), *seed).values,
     "trace": lambda *seed: spectra.trace(hessian(), *seed),
     "xtrace": lambda *seed: spectra.xtrace(hessian(), *seed, probes=4),
@@ -288,7 +286,7 @@ def test_a_seed_is_optional_and_may_be_an_integer_or_a_generator(name: str) -> N
     draw = SEEDED[name]
     default, integer, generator = draw(), draw(np.int64(0)), draw(np.random.default_rng(0))
     assert np.array_equal(default, integer) and np.array_equal(default, generator)
-    wrong: tuple[Any, ...] = (0.5, "zero", None, True, -1, np.random.RandomState(0))
+    wrong = (0.5, "zero", None, True, -1, np.random.RandomState(0))
     for seed in wrong:
         with pytest.raises(ValueError, match=r"^seed must be an integer >= 0 or a numpy Generator, got "):
             draw(seed)

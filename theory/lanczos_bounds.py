@@ -72,12 +72,12 @@ def ritz_value_bound(
         opposite=(finite, opposite),
         angle=within("angle", angle, 0.0, np.pi / 2),
     )
-    at, beside, other, phi = arrays
+    at, near, other, phi = arrays
     order = count("steps", steps) - 1
-    between = ((at >= beside) & (beside >= other)) | ((at <= beside) & (beside <= other))
+    between = ((at >= near) & (near >= other)) | ((at <= near) & (near <= other))
     require(between, "neighbour", "between eigenvalue and opposite", neighbour)
     spread = representable(np.abs(at - other), eigenvalue=eigenvalue, opposite=opposite)
-    gap, rest = np.abs(at - beside), np.abs(beside - other)
+    gap, rest = np.abs(at - near), np.abs(near - other)
     rho = np.divide(gap, rest, out=np.where(gap > 0, np.inf, 0.0), where=rest > 0)
     # the Chebyshev polynomial by arccosh(1 + 2 rho), with the digits of a small gap
     ratio = np.tan(phi) / np.cosh(order * 2 * np.arcsinh(np.sqrt(rho)) if order else np.zeros_like(rho))

@@ -76,8 +76,8 @@ def linear_network_edge(
     scale = scalar("weight_variance", weight_variance, nonnegative)
     first, second = width_ratios_of(width_ratios, 2).tolist()
     gamma, r = rho * first, second / first
-    for name, given, used in (("ratio", rho, gamma), ("width_ratios", width_ratios, r)):
-        require(1 / _LARGEST < used < _LARGEST, name, _MODERATE, given)
+    for name, argument, used in (("ratio", rho, gamma), ("width_ratios", width_ratios, r)):
+        require(1 / _LARGEST < used < _LARGEST, name, _MODERATE, argument)
     return scale * _edge(gamma, r, _argument(gamma, r))
 
 

@@ -68,8 +68,8 @@ def quadratic_change(
     >>> float(quadratic_change(0.5, [1.0, 2.0], [[4.0, 0.0], [0.0, 1.0]]))
     -1.5
     """
-    given = {} if preconditioner is None else {"preconditioner": preconditioner}
-    g, h, *a = _problem(gradient, hessian=hessian, **given)
+    conditioned = {} if preconditioner is None else {"preconditioner": preconditioner}
+    g, h, *a = _problem(gradient, hessian=hessian, **conditioned)
     step = _solved(a[0], g[..., None])[..., 0] if a else g
     first, second = (g * step).sum(axis=-1), (step * (h @ step[..., None])[..., 0]).sum(axis=-1)
     return _change(rate, first, second)

@@ -360,8 +360,8 @@ class Initialisation(NamedTuple):
         >>> Initialisation.checked(2, 0.5)
         Initialisation(weight=2.0, bias=0.5)
         """
-        given = {"weight_variance": weight_variance, "bias_variance": bias_variance}
-        return cls(*(scalar(name, value, nonnegative) for name, value in given.items()))
+        variances = {"weight_variance": weight_variance, "bias_variance": bias_variance}
+        return cls(*(scalar(name, value, nonnegative) for name, value in variances.items()))
 
     def through(self, own: Any, shared: Any, gap: Any) -> tuple[Any, Any, Any]:
         """Variance, covariance and their gap in the next layer, from the moments of the activations."""

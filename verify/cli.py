@@ -21,10 +21,10 @@ from verify.endings import (
     INTERRUPTED,
     SURPRISE,
     ended,
+    fit_to_line,
     one_line,
     refuse,
     show_traceback,
-    told,
 )
 from verify.escapes import escaped
 from verify.heartbeat import Heartbeat
@@ -125,7 +125,7 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"unknown value {value!r}{near or f'; choose from {known}'}")
 
     def error(self, message: str) -> NoReturn:
-        self.exit(BAD_INPUT, f"{self.prog}: {told(message)}; see {self.prog} --help\n")
+        self.exit(BAD_INPUT, f"{self.prog}: {fit_to_line(message)}; see {self.prog} --help\n")
 
 
 class _Version(argparse.Action):
@@ -289,7 +289,7 @@ def _judge(request: Request, *, as_json: bool) -> int:
 
     session, interrupted = None, False
     for line in request.heading:
-        _tell(told(line))
+        _tell(fit_to_line(line))
     written, problem = None, ""
     with Heartbeat(_say, "reading earlier replicates and starting workers") as heart:
         try:
@@ -333,9 +333,11 @@ def _conclude(
         if as_json:
             sys.stdout.write(dumps(results))
             for note in notes:
-                _tell(told(note))
+                _tell(fit_to_line(note))
         else:
-            notes = [escaped(note) for note in (*map(told, notes), *[f"report: {written}"] * bool(written))]
+            notes = [
+                escaped(note) for note in (*map(fit_to_line, notes), *[f"report: {written}"] * bool(written))
+            ]
             table = request.options.table
             print(summary.closing_text(results, bad, notes, table=table, colour=sys.stdout.isatty()))
     for doubt in doubts:
@@ -366,12 +368,12 @@ def _claims(options: argparse.Namespace) -> int:
     from verify.claims.registry import whose
     from verify.page import terminal
 
-    papers, asked = options.paper or [], options.status or []
+    papers, statuses = options.paper or [], options.status or []
     registry.require_papers(papers)
     rows = [
         row
         for row in registry.inventory()
-        if (not papers or row.paper in papers) and (not asked or row.status in asked)
+        if (not papers or row.paper in papers) and (not statuses or row.status in statuses)
     ]
     claims = {claim.id: claim for claim in registry.claims()}
     if options.json:
@@ -445,9 +447,9 @@ def _plot_one(options: argparse.Namespace) -> int:
     if source is None and Path(REPORT_DIR, "results.json").exists():
         source = load_results(REPORT_DIR)
     if source is None:
-        _tell(f"no results in {REPORT_DIR}; judging {told(options.claim)} first")
+        _tell(f"no results in {REPORT_DIR}; judging {fit_to_line(options.claim)} first")
     elif not options.file and not reporting.holds(source, options.claim):
-        _tell(f"{told(options.claim)} is not in the results in {REPORT_DIR}; judging it first")
+        _tell(f"{fit_to_line(options.claim)} is not in the results in {REPORT_DIR}; judging it first")
         source = None
     figure = reporting.plot(
         source, options.claim, panels=options.panels or plots.PANELS[0], width=options.width

@@ -28,8 +28,8 @@ LONGEST = 1000
 def ended(run: Callable[[], int]) -> int:
     """Run a command to its end, whatever that is, and return its status."""
     _prepare_streams()
-    told_to: Any = _Forgiving(sys.stderr)
-    with contextlib.redirect_stderr(told_to):
+    stream: Any = _Forgiving(sys.stderr)
+    with contextlib.redirect_stderr(stream):
         try:
             with interruptible():
                 return _flushed(run())
@@ -43,7 +43,7 @@ def ended(run: Callable[[], int]) -> int:
             show_traceback(error)
             return refuse(one_line(error))
         finally:
-            told_to.flush()
+            stream.flush()
 
 
 def refuse(line: str) -> int:
@@ -57,7 +57,7 @@ def refuse(line: str) -> int:
 
 
 def show_traceback(error: BaseException) -> None:
-    """For who asks for it."""
+    """Print the traceback of an error where LOSSCURV_TRACEBACK is set."""
     if os.environ.get("LOSSCURV_TRACEBACK"):
         traceback.print_exception(error)
 
@@ -67,17 +67,17 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         what = f"{error.filename}" if error.filename else "the output cannot be written"
         hint = "; free some space and run again" if error.errno == errno.ENOSPC else ""
-        return told(f"{what}: {error.strerror}{hint}")
+        return fit_to_line(f"{what}: {error.strerror}{hint}")
     if isinstance(error, ValueError | OSError | ImportError):
-        return told(str(error))
+        return fit_to_line(str(error))
     if isinstance(error, MemoryError):
         return "memory must suffice, got none left; use smaller sizes or fewer workers"
     what = " ".join(traceback.format_exception_only(error)[-1].split())
-    return told(f"stopped by a defect, {what}; LOSSCURV_TRACEBACK=1 losscurv ... shows where")
+    return fit_to_line(f"stopped by a defect, {what}; LOSSCURV_TRACEBACK=1 losscurv ... shows where")
 
 
-def told(text: str) -> str:
-    """On one line that a terminal can show, cut in the middle if it is too long to be read."""
+def fit_to_line(text: str) -> str:
+    """Return a text as one line that a terminal can show, cut in the middle if it is too long to be read."""
     line = escaped(text.strip())
     return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
 

@@ -13,7 +13,7 @@ def escaped(text: str) -> str:
     >>> print(escaped("a\nb\x1b[2J\u202ec"))
     a\nb\x1b[2J\u202ec
     """
-    return text if text.isprintable() else "".join(map(_shown, text))
+    return text if text.isprintable() else "".join(map(_visible, text))
 
 
 def printable(text: str) -> str:
@@ -26,7 +26,7 @@ def printable(text: str) -> str:
     return "\n".join("\t".join(map(escaped, line.split("\t"))) for line in text.split("\n"))
 
 
-def _shown(character: str) -> str:
+def _visible(character: str) -> str:
     category = unicodedata.category(character)
     acts = category.startswith("C") or category in ("Zl", "Zp")
     return character.encode("unicode_escape").decode() if acts else character

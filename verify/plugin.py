@@ -81,18 +81,18 @@ class Verification:
 
     def restrict(self, items: list[AnyClaim | Observation]) -> None:
         """Only these claims and observations are left after pytest's own selection."""
-        chosen, asked = {item.id for item in items}, self.request
-        claims = tuple(claim for claim in asked.claims if claim.id in chosen)
-        observations = tuple(o for o in asked.observations if o.id in chosen)
-        left, total = len(claims) + len(observations), len(asked.asked)
+        chosen, request = {item.id for item in items}, self.request
+        claims = tuple(claim for claim in request.claims if claim.id in chosen)
+        observations = tuple(o for o in request.observations if o.id in chosen)
+        left, total = len(claims) + len(observations), len(request.asked)
         if left < total:
-            fewer = len(asked.claims) - len(claims)
+            fewer = len(request.claims) - len(claims)
             self._request = dataclasses.replace(
-                asked,
+                request,
                 claims=claims,
                 observations=observations,
-                selection=f"{asked.selection}: {left} of {total} claims and observations, chosen by pytest",
-                left_out={**asked.left_out, **({"pytest": fewer} if fewer else {})},
+                selection=f"{request.selection}: {left} of {total} claims and observations, chosen by pytest",
+                left_out={**request.left_out, **({"pytest": fewer} if fewer else {})},
             )
 
     def session(self) -> Session:
@@ -160,8 +160,8 @@ class Verification:
                 page = publish(results, asked.report_dir, asked.settings.workers, one_file=one_file)
                 self.notes.append(f"report: {page}")
 
-    def told(self, *, colour: bool, quiet: bool) -> list[str]:
-        """The end of the run: on one screen, or with the table of claims, and what was counted.
+    def closing_lines(self, *, colour: bool, quiet: bool) -> list[str]:
+        """Return the lines at the end of a run: one screen, or the table of claims, and the counts.
 
         What failed stands above, among the failures of pytest.
         """
@@ -226,8 +226,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Return the lines above a test run: settings, what is judged, and what is left out."""
     verification = config.stash[KEY]
-    told = verification.request.heading if verification.resolved else ()
-    return [escaped(f"verification: {line}") for line in told]
+    heading = verification.request.heading if verification.resolved else ()
+    return [escaped(f"verification: {line}") for line in heading]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -297,8 +297,8 @@ def pytest_report_teststatus(report: pytest.TestReport) -> Any:
     if verdict is None or report.skipped:
         return None
     if report.failed:
-        told = (f"{str(verdict).upper()} (surprise)", {"red": True})
-        return BROKEN if verdict == "broken" else ("failed", "F", told)
+        mark = (f"{str(verdict).upper()} (surprise)", {"red": True})
+        return BROKEN if verdict == "broken" else ("failed", "F", mark)
     name, letter, colour = EXPECTED[str(verdict)]
     return name, letter, (name.replace(str(verdict), str(verdict).upper()), {colour: True})
 
@@ -326,7 +326,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if not (rows or observations):
         return
     terminalreporter.section(escaped(f"theory against simulation: {verification.request}"))
-    for line in verification.told(colour=terminalreporter.hasmarkup, quiet=config.option.verbose < 0):
+    for line in verification.closing_lines(
+        colour=terminalreporter.hasmarkup, quiet=config.option.verbose < 0
+    ):
         terminalreporter.write_line(line)
 
 
@@ -339,9 +341,9 @@ def _usage_errors() -> Iterator[None]:
         raise pytest.UsageError(escaped(str(error))) from None
 
 
-def _require_one_process(config: pytest.Config, asked: Request) -> None:
+def _require_one_process(config: pytest.Config, request: Request) -> None:
     """pytest-xdist would have each of its processes write a report of its share over that of the others."""
-    if (asked.report_dir or asked.replay) and config.getoption("dist", "no") != "no":
+    if (request.report_dir or request.replay) and config.getoption("dist", "no") != "no":
         raise ValueError(
             "a report must be made by one process of pytest, which has --workers of its own; leave out -n"
         )

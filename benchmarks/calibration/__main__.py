@@ -1,18 +1,23 @@
 r"""Does the verdict engine keep its promise? Sequences of replicates with a known truth, by the million.
 
-| sub-table | what is measured |
+| table | what is measured |
 |---|---|
 | `miss` | chance that the interval of the mean misses it at any look, over its promise |
-| `adversarial` | the same for laws made to break the promise |
-| `alternatives` | the same for intervals that were not taken |
-| `tails` | the same at the error of the suite itself, too rare to count: importance sampling |
-| `first` | the same where the first look comes earlier or later |
+| `tails` | the same at the error of the suite, too rare to count: importance sampling |
 | `events` | the interval of a probability, exactly: dynamic programming over the number of hits |
-| `ratio` | the interval of E[A] / E[B] |
 | `reports` | reports of a hundred claims each: any wrong verdict, against the promise |
 | `replicates` | replicates at the decision, against margin / standard deviation |
 
-``python -m benchmarks.calibration miss --sequences 4000000``; ``all`` runs every one of them.
+``python -m benchmarks.calibration miss --sequences 4000000``; ``all`` makes every table.
+
+| option | meaning |
+|---|---|
+| `--sequences` | per law of `miss`; other tables take a fixed part of it |
+| `--first` | replicates at the first look of `tails` |
+| `--reports`, `--budget` | synthetic reports, and most replicates of a claim in one |
+| `--claims` | claims per cell of `replicates` |
+| `--seed`, `--processes` | of all sequences; drawing at the same time |
+
 The number of processes changes nothing: sequences come in chunks, each with a generator of its own.
 Shares come with Clopper-Pearson intervals of 95 %.
 """
@@ -22,32 +27,17 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from benchmarks.calibration.laws import (
-    ADVERSARIAL,
-    BATCH,
-    BEYOND,
-    EVERY,
-    LAST,
-    LAWS,
-    PROMISED,
-    Ints,
-    generator,
-    half_widths,
-    power_sums,
-)
+from benchmarks.calibration.laws import BATCH, EVERY, LAST, LAWS, PROMISED, Ints, generator
 from benchmarks.calibration.misses import (
     ALPHAS,
     LOOKS,
-    RULES,
     SUITE,
     Rule,
     clopper_pearson,
@@ -66,8 +56,8 @@ from benchmarks.calibration.verdicts import (
     judged,
     wrong,
 )
-from benchmarks.timing import table
-from verify.judging.intervals import FEWEST, ratio_interval
+from benchmarks.timing import command, table
+from verify.judging.intervals import FEWEST
 
 CHUNK = 16 * BATCH
 
@@ -82,21 +72,14 @@ def chunks(total: int, size: int = CHUNK) -> list[tuple[int, int]]:
 def spread(
     label: str, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], processes: int
 ) -> list[Any]:
-    """Results of the tasks in their order; what is done and the time left go to stderr."""
-    columns = list(zip(*tasks, strict=True))
-    if processes == 1:
-        return _reported(label, map(function, *columns), len(tasks))
+    """Results of the tasks in their order; the number of finished ones goes to stderr."""
+    found = list[Any]()
     with ProcessPoolExecutor(processes) as pool:
-        return _reported(label, pool.map(function, *columns), len(tasks))
-
-
-def _reported(label: str, results: Iterable[Any], total: int) -> list[Any]:
-    started, found = time.monotonic(), list[Any]()
-    for done, result in enumerate(results, 1):
-        found.append(result)
-        left = (time.monotonic() - started) * (total - done) / done
-        end = "\n" * (done == total)
-        print(f"\r{label}: {done}/{total}, {left:.0f} s left   ", end=end, file=sys.stderr, flush=True)
+        each = pool.map if processes > 1 else map
+        for result in each(function, *zip(*tasks, strict=True)):
+            found.append(result)
+            print(f"\r{label}: {len(found)}/{len(tasks)} ", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
     return found
 
 
@@ -112,17 +95,8 @@ def _told(title: str, columns: Sequence[str], rows: Rows) -> str:
 # --- how often an interval misses
 
 
-def _count(
-    law: str, chunk: int, rows: int, rules: Sequence[Rule], alphas: Sequence[float], seed: int
-) -> Ints:
-    return misses(EVERY[law], rows, generator(seed, law, chunk), rules=rules, alphas=alphas)
-
-
-def _counted(
-    law: str, sequences: int, rules: Sequence[Rule], alphas: Sequence[float], args: argparse.Namespace
-) -> Ints:
-    tasks = [(law, *chunk, rules, alphas, args.seed) for chunk in chunks(sequences)]
-    return np.sum(spread(law, _count, tasks, args.processes), axis=0)
+def _count(law: str, chunk: int, rows: int, rule: Rule, seed: int) -> Ints:
+    return misses(EVERY[law], rows, generator(seed, law, chunk), rules=(rule,))
 
 
 def _over_promise(hits: int, n: int, alpha: float) -> str:
@@ -131,78 +105,35 @@ def _over_promise(hits: int, n: int, alpha: float) -> str:
     return f"{hits / n / alpha:.2g} [{lower / alpha:.2g}, {upper / alpha:.2g}]"
 
 
-def _miss_table(title: str, laws: Mapping[str, int], args: argparse.Namespace) -> list[str]:
-    rows: Rows = []
-    for name, sequences in laws.items():
-        rule = taken(EVERY[name].last, EVERY[name].first)
-        missed, _, none = _counted(name, sequences, (rule,), ALPHAS, args)[:, 0]
-        cells = [_over_promise(int(m), sequences, a) for m, a in zip(missed, ALPHAS, strict=True)]
-        shares = [f"{s / sequences / len(rule.looks):.2g}" for s in none[[1, -1]]]
-        looked = f"{rule.looks[0]} to {rule.looks[-1]}"
-        rows.append([name, f"{sequences:.3g}", looked, *cells, *shares])
-    undecided = [f"looks without an interval at {power(alpha)}" for alpha in (ALPHAS[1], SUITE)]
-    columns = ["law", "sequences", "looks", *map(power, ALPHAS), *undecided]
-    return [_told(f"{title}miss rate / promise", columns, rows)]
-
-
 def miss(args: argparse.Namespace) -> list[str]:
     """Miss rates over all looks, over the promise."""
-    fewer = math.ceil(args.sequences / 4)
-    wanted = {law: args.sequences if law in PROMISED else fewer for law in (*PROMISED, *BEYOND)}
-    return _miss_table("The interval of the mean: ", wanted, args)
+    rows: Rows = []
+    for name, law in EVERY.items():
+        sequences, rule = args.sequences // (1 if name in PROMISED else 4), taken(law.last, law.first)
+        tasks = [(name, *chunk, rule, args.seed) for chunk in chunks(sequences)]
+        missed, none = np.sum(spread(name, _count, tasks, args.processes), axis=0)[:, 0]
+        cells = [_over_promise(int(m), sequences, a) for m, a in zip(missed, ALPHAS, strict=True)]
+        share = f"{none[-1] / sequences / len(rule.looks):.2g}"
+        rows.append([name, f"{sequences:.3g}", f"{rule.looks[0]} to {rule.looks[-1]}", *cells, share])
+    undecided = f"looks without an interval at {power(SUITE)}"
+    columns = ["law", "sequences", "looks", *map(power, ALPHAS), undecided]
+    return [_told("The interval of the mean: miss rate / promise", columns, rows)]
 
 
-def adversarial(args: argparse.Namespace) -> list[str]:
-    """Miss rates for laws made to break the promise, over the promise."""
-    return _miss_table("Adversarial laws: ", dict.fromkeys(ADVERSARIAL, math.ceil(args.sequences / 10)), args)
-
-
-def alternatives(args: argparse.Namespace) -> list[str]:
-    """Miss rates of intervals that were not taken, on the same sequences."""
-    alphas, sequences, laws = ALPHAS[1:4], math.ceil(args.sequences / 4), ("normal", "lognormal(1)")
-    counts = [_counted(law, sequences, RULES, alphas, args)[0] for law in laws]
-    rows = [
-        [
-            rule.name,
-            *(_over_promise(int(c[i, j]), sequences, a) for c in counts for j, a in enumerate(alphas)),
-        ]
-        for i, rule in enumerate(RULES)
-    ]
-    columns = ["interval", *(f"{law}, {power(a)}" for law in laws for a in alphas)]
-    return [_told(f"Alternatives, {sequences:.3g} sequences each", columns, rows)]
-
-
-TAIL_ALPHAS = (1e-3, 1e-5, SUITE)
-
-FIRSTS = (64, 80, 96, 128)
-
-FIRST_LAWS = ("lognormal(0.5)", "lognormal(0.7)", "lognormal(0.85)", "lognormal(1)")
-
-
-def _rare(law: str, alpha: float, first: int, sequences: int, seed: int) -> tuple[float, float, float]:
-    return rare_miss_rate(TAILS[law], alpha, sequences, seed, first)
-
-
-def _weighted(args: argparse.Namespace, laws: Iterable[str], cells: Mapping[str, tuple[float, int]]) -> str:
-    sequences = math.ceil(args.sequences / 10)
-    rows = {law: [law, f"{TAILS[law].skewness:.2g}", f"{TAILS[law].law.last}"] for law in laws}
-    tasks = [(law, *cell, sequences, args.seed) for law in laws for cell in cells.values()]
-    for (law, alpha, *_), (rate, error, _) in zip(
-        tasks, spread(args.table, _rare, tasks, args.processes), strict=True
-    ):
-        rows[law].append(f"{rate / alpha:.2g} ± {2 * error / alpha:.1g}")
-    title = "Miss rate / promise by importance sampling, ± 2 standard errors"
-    return _told(title, ["law", "skewness", "last look", *cells], [*rows.values()])
+def _rare(law: str, first: int, sequences: int, seed: int) -> tuple[float, float, float]:
+    return rare_miss_rate(TAILS[law], SUITE, sequences, seed, first)
 
 
 def tails(args: argparse.Namespace) -> list[str]:
-    """Miss rates by importance sampling, to the error of the suite itself."""
-    return [_weighted(args, TAILS, {power(alpha): (alpha, FEWEST) for alpha in TAIL_ALPHAS})]
-
-
-def first(args: argparse.Namespace) -> list[str]:
-    """Miss rates at the error of the suite where the first look comes earlier or later."""
-    return [_weighted(args, FIRST_LAWS, {f"from {n}": (SUITE, n) for n in FIRSTS})]
+    """Miss rates at the error of the suite by importance sampling."""
+    tasks = [(law, args.first, math.ceil(args.sequences / 10), args.seed) for law in TAILS]
+    found = spread("tails", _rare, tasks, args.processes)
+    rows = [
+        [law, f"{tail.skewness:.2g}", f"{tail.law.last}", f"{rate / SUITE:.2g} ± {2 * error / SUITE:.1g}"]
+        for (law, tail), (rate, error, _) in zip(TAILS.items(), found, strict=True)
+    ]
+    title = f"Miss rate / promise by importance sampling, ± 2 standard errors, first look at {args.first}"
+    return [_told(title, ["law", "skewness", "last look", power(SUITE)], rows)]
 
 
 def events(_args: argparse.Namespace) -> list[str]:
@@ -214,30 +145,6 @@ def events(_args: argparse.Namespace) -> list[str]:
     ]
     title = f"Probability, miss rate / promise, exact, {FEWEST} to {LAST} replicates"
     return [_told(title, ["p", "at", *map(power, ALPHAS)], rows)]
-
-
-def ratio(args: argparse.Namespace) -> list[str]:
-    """Miss rates of the set of r for which 0 may be the mean of A - r B, and whether `ratio_interval` is that set."""
-    tasks = [(*chunk, args.seed) for chunk in chunks(math.ceil(args.sequences / 2000), 64)]
-    same = np.sum(spread("ratio_interval itself", same_as_inverted, tasks, args.processes), axis=0)
-    title = f"`ratio_interval` against the set that is inverted, {FEWEST} replicates, error 1/2"
-    names = ("samples", "both miss", "`ratio_interval` alone", "the set alone")
-    return [
-        *_miss_table("Ratio E[A] / E[B], ", {"ratio": math.ceil(args.sequences / 4)}, args),
-        _told(title, names, [[str(v) for v in same]]),
-    ]
-
-
-def same_as_inverted(chunk: int, rows: int, seed: int) -> Ints:
-    """Samples, and those missed by `ratio_interval` and by the interval of A - r B: by both, the one, the other."""
-    rng, n, alpha = generator(seed, "ratio_interval", chunk), FEWEST, 0.5
-    b = rng.standard_gamma(4.0, (rows, n))
-    a = 1.5 * b * rng.standard_gamma(9.0, (rows, n)) / 9
-    d = a - 1.5 * b
-    inverted = np.abs(d.mean(axis=1)) > half_widths(power_sums(d), n, alpha)
-    found = [ratio_interval(x, y, alpha=alpha) for x, y in zip(a, b, strict=True)]
-    itself = np.array([not i.lower <= 1.5 <= i.upper for i in found])
-    return np.array([rows, (itself & inverted).sum(), (itself & ~inverted).sum(), (inverted & ~itself).sum()])
 
 
 # --- verdicts: wrong ones in synthetic reports, and the replicates that they take
@@ -301,21 +208,23 @@ def _median_and_ninety(parts: Sequence[Verdicts]) -> str:
     return f"{np.median(took):.0f} ({np.quantile(took, 0.9):.0f}){left}"
 
 
-TABLES = (miss, adversarial, alternatives, tails, first, events, ratio, reports, replicates)
+TABLES = (miss, tails, events, reports, replicates)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables asked for as markdown."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    names = [make.__name__ for make in TABLES]
-    parser.add_argument("table", choices=[*names, "all"])
-    whole = partial(parser.add_argument, type=int, metavar="N")
-    whole("--sequences", default=400_000, help="per law of `miss`; the others take a fixed part of it")
-    whole("--reports", default=1000, help="synthetic reports")
-    whole("--budget", default=2**14, help="most replicates of a claim in a report")
-    whole("--claims", default=1000, help="claims per cell of `replicates`")
-    whole("--seed", default=1, help="of all sequences")
-    whole("--processes", default=2, help="drawing at the same time")
+    parser = command(
+        "benchmarks.calibration",
+        __doc__,
+        sequences=400_000,
+        first=FEWEST,
+        reports=1000,
+        budget=2**14,
+        claims=1000,
+        seed=1,
+        processes=2,
+    )
+    parser.add_argument("table", choices=[*(make.__name__ for make in TABLES), "all"])
     args = parser.parse_args(argv)
     for make in TABLES:
         if args.table in ("all", make.__name__):

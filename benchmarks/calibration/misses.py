@@ -21,7 +21,7 @@ from benchmarks.calibration.laws import (
     log_likelihood,
     walk,
 )
-from verify.judging.intervals import FEWEST, TIGHTEST_AT, multiplier
+from verify.judging.intervals import FEWEST, multiplier
 from verify.judging.judge import BLOCK, GROWTH, looks
 
 SUITE = 1e-3 / 1024
@@ -49,17 +49,6 @@ class Rule:
         return half_widths(sums[:3], n, alpha, multiplier=self.multiplier, widens=self.widens)
 
 
-def _student(n: int, alpha: float) -> float:
-    return float(stats.t.isf(alpha / 2, n - 1))
-
-
-def _mixture(n: int, alpha: float) -> float:
-    """Normal mixture sequence for a known variance, tuned like the rule of the suite."""
-    level = 2 * math.log(1 / alpha)
-    c2 = TIGHTEST_AT / (level + math.log1p(level))
-    return math.sqrt((1 + c2 / n) * (level + math.log1p(n / c2)))
-
-
 def looks_from(first: int, last: int) -> list[int]:
     """The looks of the suite, had it another first one.
 
@@ -75,24 +64,10 @@ def looks_from(first: int, last: int) -> list[int]:
 
 LOOKS = tuple(looks(LAST))
 
-DOUBLINGS = tuple(n for n in (FEWEST * 2**i for i in range(6)) if n <= LAST)
-
 
 def taken(last: int = LAST, first: int = FEWEST) -> Rule:
     """The interval of the suite with its guards, at the looks of the suite from `first` on."""
     return Rule(name="the suite's", guards=True, looks=tuple(n for n in looks(last) if n >= first))
-
-
-RULES = (
-    Rule(name="Student's t at every doubling", multiplier=_student, looks=DOUBLINGS),
-    Rule(name="Student's t at every look", multiplier=_student, looks=LOOKS),
-    Rule(name="normal mixture, sd taken as known", multiplier=_mixture, looks=LOOKS),
-    Rule(name="t martingale, not widened", looks=LOOKS),
-    Rule(name="widened, without guards, from 16 on", widens=True, looks=tuple(looks_from(16, LAST))),
-    Rule(name="widened, without guards, from 64 on", widens=True, looks=tuple(looks_from(64, LAST))),
-    Rule(name="widened, without guards", widens=True, looks=LOOKS),
-    taken(),
-)
 
 
 def misses(
@@ -103,13 +78,13 @@ def misses(
     rules: Sequence[Rule],
     alphas: Sequence[float] = ALPHAS,
 ) -> Ints:
-    """Sequences that miss at any look, sequences without an interval at any look, and looks without one.
+    """Sequences that miss at any look, and looks without an interval.
 
     Returns
     -------
-    Shape (3, rules, alphas).
+    Shape (2, rules, alphas).
     """
-    counts = np.zeros((3, len(rules), len(alphas)), dtype=np.int64)
+    counts = np.zeros((2, len(rules), len(alphas)), dtype=np.int64)
     for rows in batches(sequences):
         counts += _misses(law, rows, rng, rules, alphas)
     return counts
@@ -119,14 +94,14 @@ def _misses(
     law: Law, rows: int, rng: np.random.Generator, rules: Sequence[Rule], alphas: Sequence[float]
 ) -> Ints:
     missed = np.zeros((len(rules), len(alphas), rows), dtype=bool)
-    none = np.zeros((len(rules), len(alphas), rows), dtype=np.int64)
+    none = np.zeros((len(rules), len(alphas)), dtype=np.int64)
     for n, sums in walk(law, rows, rng, sorted({n for rule in rules for n in rule.looks})):
         for i, rule in enumerate(rules):
             for j, alpha in enumerate(alphas if n in rule.looks else ()):
                 half = rule.half_widths(sums, n, alpha)
                 missed[i, j] |= np.abs(sums[0]) / n > half
-                none[i, j] += np.isinf(half)
-    return np.stack([missed.sum(axis=2), (none > 0).sum(axis=2), none.sum(axis=2)])
+                none[i, j] += np.isinf(half).sum()
+    return np.stack([missed.sum(axis=2), none])
 
 
 def clopper_pearson(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:

@@ -13,12 +13,12 @@ The edits are those of `benchmarks.mutants`, here with refusals and tolerances t
 mirror it, and its doctests; `--tests` names others. Each edit is made in a scratch copy of the tree, and the tests stop
 at the first that fails.
 
-Exit status: 0, 1 if an edit is no longer noticed, 2 if the tests fail without any edit.
+`--count` is the number of edits, `--out` the file of the findings. Exit status: 0, 1 if an edit is no longer noticed,
+2 if the tests fail without any edit.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import contextlib
 import importlib.util
@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.mutants.edits import KINDS, Edit, Finder, edits, passed_by, sample
+from benchmarks.timing import command
 
 ROOT = Path(__file__).parents[2]
 
@@ -206,15 +207,11 @@ def _cpu() -> float:
 
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Draw edits or find them again, try each, and write what came out; the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.house.room_edits", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("room", nargs="?", help="a folder or a file of product code")
-    parser.add_argument("--again", type=Path, help="a file of an earlier run, whose edits are tried again")
-    parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--tests", nargs="+", help="in place of the tests that mirror the room")
-    parser.add_argument("--out", type=Path, help="where the findings are written")
+    parser = command("benchmarks.house.room_edits", __doc__, count=40, seed=1)
+    parser.add_argument("room", nargs="?")
+    parser.add_argument("--again", type=Path)
+    parser.add_argument("--tests", nargs="+")
+    parser.add_argument("--out", type=Path)
     asked = parser.parse_args(words)
     if not (asked.room or asked.again):
         parser.error("name a room or --again FILE")
@@ -248,13 +245,10 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     lost = [row for row, old in pairs if old["killed_by"] and row["killed_by"] == ""]
     for row in lost:
         _say("no longer noticed", row, sys.stdout)
-    killed, there = (
-        sum(map(kind, (r["killed_by"] for r in rows))) for kind in (bool, lambda k: k is not None)
-    )
-    print(
-        f"{killed} of {there} edits are noticed, {len(rows) - there} are gone, {len(lost)} are no longer noticed;"
-        f" {sum(r['seconds'] for r in rows) / max(there, 1):.1f} CPU s an edit, {plain.seconds:.1f} without one"
-    )
+    there = [row for row in rows if row["killed_by"] is not None]
+    killed, gone = sum(bool(row["killed_by"]) for row in there), len(rows) - len(there)
+    told = f"{killed} of {len(there)} edits are noticed, {gone} are gone, {len(lost)} are no longer noticed"
+    print(f"{told}; {sum(row['seconds'] for row in rows):.0f} CPU s")
     return 1 if lost else 0
 
 

@@ -4,6 +4,9 @@
     python -m benchmarks.mutants --folder campaign --edits 300 --seed 7 --top theory
     python -m benchmarks.mutants.record --folder campaign          # into docs/mutants.md and the report page
 
+`--edits` counts those of all folders together, or of one folder with `--top`; `--seed` chooses them, `--workers` are
+tried at a time, and claims are judged for `--patience` seconds of each.
+
 The folder holds a report of the unedited code (made first if it is not there), which lines each claim executes, and
 `mutants.jsonl` with a line per edit. A campaign that was stopped continues; with more patience it repeats unfinished
 edits.
@@ -17,46 +20,36 @@ patience.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from benchmarks.mutants.edits import Edit, edits, passed_by, sample
-from benchmarks.mutants.reach import FOLDERS, ROOT, SEED, Reach, joined
+from benchmarks.mutants.reach import FOLDERS, ROOT, SEED, Executed, Reach, record
+from benchmarks.mutants.record import Finding, summary, written
 from benchmarks.mutants.trial import CAUGHT, Row, Told, Trial, five, preload
+from benchmarks.timing import command
 
 ENOUGH = 0.9
 """Share of the runs that must have a block in the store; some runs are never stored."""
 
-Finding = dict[str, Any]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run or continue a campaign and print its tables."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.mutants", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument(
-        "--folder", type=Path, required=True, help="folder of the campaign, which is continued"
-    )
-    parser.add_argument(
-        "--edits", type=int, default=100, metavar="N", help="number of edits of all folders together"
-    )
-    parser.add_argument("--top", choices=FOLDERS, action="append", help="one folder only (repeatable)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the choice of edits")
-    parser.add_argument("--workers", type=int, default=2, metavar="N", help="edits tried at a time")
-    parser.add_argument(
-        "--patience", type=float, default=60.0, metavar="S", help="seconds of claims per edit"
-    )
+    parser = command("benchmarks.mutants", __doc__, edits=100, seed=1, workers=2, patience=60.0)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--top", choices=FOLDERS, action="append")
     options = parser.parse_args(argv)
     folder, workers = options.folder, options.workers
     folder.mkdir(parents=True, exist_ok=True)
@@ -79,12 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = ["git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"]
     commit = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     origin = {"seed": options.seed, "commit": commit, "date": time.strftime("%Y-%m-%d", time.gmtime())}
-    file = folder / "campaign.json"
-    kept = json.loads(file.read_text())["folders"] if file.exists() else []
-    by_name = {one["folder"]: one for one in kept}
-    by_name |= {top: summary(counts | origin, found, ROOT) for top, (_, counts) in drawn.items()}
-    made = [by_name[top] for top in FOLDERS if top in by_name]
-    file.write_text(json.dumps({"folders": made}, indent=1) + "\n")
+    for top, (_, counts) in drawn.items():
+        made = written([summary(counts | origin, found, ROOT)])
+        (folder / f"campaign-{top}.json").write_text(made + "\n")
     for row in sorted(found, key=lambda row: row["outcome"]):
         if row["outcome"] not in CAUGHT:
             moved = f"{row['run']} of {row['asked']} claims, {row['margins']:.2g} margins {row['mover']}"
@@ -142,18 +132,11 @@ def reach_of(folder: Path, workers: int) -> Reach:
     file = folder / "reach.json"
     if not file.exists():
         _log("tracing the lines of every claim, some minutes")
-        parts = [folder / f"reach-{part}-of-{workers}.json" for part in range(workers)]
-        words = [sys.executable, "-m", "benchmarks.mutants.reach"]
-        running = [
-            subprocess.Popen([*words, str(part), str(workers), str(folder), str(place)],
-                             cwd=ROOT, stderr=subprocess.DEVNULL)
-            for part, place in enumerate(parts) if not place.exists()
-        ]  # fmt: skip
-        if [run for run in running if run.wait()]:
-            raise ValueError(
-                f"tracing the claims failed; {' '.join(words)} 0 1 {folder} FILE shows the error"
-            )
-        file.write_text(json.dumps(joined([json.loads(place.read_text()) for place in parts])))
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+            found: Executed = {}
+            for part in pool.map(partial(record, parts=workers, store=folder), range(workers)):
+                found |= part
+        file.write_text(json.dumps(found))
     return Reach(json.loads(file.read_text()))
 
 
@@ -175,16 +158,6 @@ def _sample_executed(reach: Reach, top: str, count: int, seed: int) -> tuple[lis
 # --- edits on trial
 
 
-class OnTrial(Protocol):
-    """Protocol for a running trial of an edit."""
-
-    def poll(self) -> Finding | None:
-        """Return the finding, or None while the trial runs."""
-
-    def stop(self) -> None:
-        """End the trial."""
-
-
 def known(file: Path) -> dict[tuple[Any, ...], Finding]:
     """Return the findings of a file by edit, without an incomplete line of a killed campaign."""
     found: dict[tuple[Any, ...], Finding] = {}
@@ -199,7 +172,7 @@ def known(file: Path) -> dict[tuple[Any, ...], Finding]:
 
 def campaign(
     chosen: Sequence[Edit],
-    on_trial: Callable[[Edit], OnTrial],
+    on_trial: Callable[[Edit], Any],
     file: Path,
     workers: int,
     *,
@@ -218,7 +191,7 @@ def campaign(
     waiting = [edit for edit in chosen if _edit_key(edit._asdict()) not in found]
     if file.exists():
         file.write_text("".join(f"{json.dumps(row)}\n" for row in found.values()))
-    underway, total = list[OnTrial](), len(waiting)
+    underway, total = list[Any](), len(waiting)
     with file.open("a") as log:
         try:
             while waiting or underway:
@@ -240,43 +213,6 @@ def campaign(
 
 def _edit_key(row: Finding) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("file", "line", "column", "end", "after"))
-
-
-# --- record
-
-
-def summary(counts: dict[str, Any], found: Iterable[Finding], root: Path) -> dict[str, Any]:
-    """Return the record of one folder: numbers of edits, their outcomes, and all that were not caught."""
-    mine = [row for row in found if row["file"].startswith(f"{counts['folder']}/")]
-    names = ("file", "line", "kind", "outcome", "mover")
-    survivors = [
-        {name: row[name] for name in names}
-        | {"becomes": _edit(row).lines(root)[1], "margins": float(f"{row['margins']:.2g}")}
-        for row in mine
-        if row["outcome"] not in (*CAUGHT, "inert")
-    ]
-    kinds, rooms = (dict(_count_by(mine, of)) for of in (lambda row: row["kind"], room))
-    return {**counts, "kinds": kinds, "rooms": rooms, "survivors": survivors}
-
-
-def _count_by(rows: Sequence[Finding], of: Callable[[Finding], str]) -> Iterator[tuple[str, dict[str, int]]]:
-    """Yield the numbers of outcomes by the value of `of` for a row."""
-    for name in sorted({of(row) for row in rows}):
-        yield name, dict(Counter(row["outcome"] for row in rows if of(row) == name))
-
-
-def _edit(row: Finding) -> Edit:
-    return Edit(**{name: row[name] for name in Edit._fields})
-
-
-def room(row: Finding) -> str:
-    """Return the topic of the file of a row.
-
-    >>> room({"file": "theory/own_direction.py"}), room({"file": "theory/fisher/network.py"})
-    ('theory/own_direction', 'theory/fisher')
-    """
-    top, inside = PurePosixPath(row["file"]).parts[:2]
-    return f"{top}/{inside.removesuffix('.py')}"
 
 
 def line(row: Finding) -> str:

@@ -11,12 +11,10 @@ import functools
 import gc
 import json
 import os
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("theory", "simulate")
@@ -26,13 +24,17 @@ OPTIMIZED = 0x1
 """Flag of code objects of functions, which modules and classes lack."""
 
 
-class Reach:
-    """Lines of files below `root` that claims execute, from the result of `record`."""
+Executed = dict[str, dict[str, list[int]]]
+"""Lines by file, for each claim while it is ``drawn`` or ``judged``."""
 
-    def __init__(self, found: dict[str, Any], root: Path = ROOT) -> None:
+
+class Reach:
+    """Lines of files below `root` that claims execute, from the results of `record`."""
+
+    def __init__(self, found: Executed, root: Path = ROOT) -> None:
         self._root = root
-        self._lines: dict[str, dict[str, list[int]]] = found["lines"]
-        self._contexts: list[str] = found["contexts"]
+        self._found = {name: {f: set(lines) for f, lines in files.items()} for name, files in found.items()}
+        self._files = sorted({file for files in found.values() for file in files})
 
     def at(self, file: str, line: int) -> tuple[list[str], list[str]]:
         """Return the claims that execute a line when their experiments draw, and when they are judged.
@@ -41,9 +43,12 @@ class Reach:
         its module is loaded has the traces of the lines that read what it defines.
         """
         places = self._places(file, line)
-        traces = {i for path, n in places for i in self._lines.get(path, {}).get(str(n), [])}
-        words = [self._contexts[i].partition(" ") for i in traces]
-        drawn, judged = (sorted({w[2] for w in words if w[0] == kind}) for kind in ("drawn", "judged"))
+        words = [
+            name.partition(" ")
+            for name, files in self._found.items()
+            if any(n in files.get(path, ()) for path, n in places)
+        ]
+        drawn, judged = (sorted(w[2] for w in words if w[0] == kind) for kind in ("drawn", "judged"))
         return drawn, judged
 
     @functools.cache  # noqa: B019 - a campaign has one
@@ -53,7 +58,7 @@ class Reach:
         for place in (line, here.statement(line)):
             if place in here.inside:
                 return [(file, place)]
-        others = tuple(self._root / other for other in self._lines)
+        others = tuple(self._root / other for other in self._files)
         return [(str(f.relative_to(self._root)), n) for f, n in readers(path, line, others)]
 
 
@@ -140,7 +145,7 @@ def _function_lines(code: CodeType) -> Iterator[int]:
 # --- what claims execute
 
 
-def record(part: int, parts: int, store: Path) -> dict[str, dict[int, list[str]]]:
+def record(part: int, parts: int, store: Path) -> Executed:
     """Trace the lines of every `parts`-th claim of the report in `store`, from `part` on.
 
     A claim is judged on the replicates of the report, so that no draws come in between; of each of its experiments one
@@ -187,28 +192,15 @@ def record(part: int, parts: int, store: Path) -> dict[str, dict[int, list[str]]
             alone = Session([claim], Settings(replicates=96), SerialExecutor(), alpha=registry.alpha)
             under(f"drawn {claim.id}", functools.partial(alone.rows, claim))
     follow.stop()
-    data, lines = follow.get_data(), dict[str, dict[int, list[str]]]()
+    data, found = follow.get_data(), Executed()
     for file in data.measured_files():
-        found = dict[int, list[str]]()
         for line, names in data.contexts_by_lineno(file).items():
-            found[line] = [name for name in names if name.startswith("judged ")]
-            places = [name.removeprefix("drawn ") for name in names if name.startswith("drawn ")]
-            found[line] += [f"drawn {claim}" for place in places for claim in readers.get(place, [place])]
-        lines[os.path.relpath(file, ROOT)] = found
-    return lines
-
-
-def joined(parts: list[dict[str, dict[str, list[str]]]]) -> dict[str, Any]:
-    """Join several records; each claim's name appears once."""
-    index: dict[str, int] = {}
-    lines: dict[str, dict[str, set[int]]] = {}
-    for part in parts:
-        for file, rows in part.items():
-            for line, names in rows.items():
-                numbers = lines.setdefault(file, {}).setdefault(line, set())
-                numbers |= {index.setdefault(name, len(index)) for name in names}
-    kept = {f: {n: sorted(s) for n, s in rows.items() if s} for f, rows in lines.items()}
-    return {"contexts": list(index), "lines": kept}
+            for kind, _, place in (name.partition(" ") for name in names):
+                claims = {"judged": [place], "drawn": readers.get(place, [place])}
+                for claim in claims.get(kind, ()):
+                    files = found.setdefault(f"{kind} {claim}", {})
+                    files.setdefault(os.path.relpath(file, ROOT), []).append(line)
+    return found
 
 
 def _clear_caches() -> None:
@@ -219,15 +211,3 @@ def _clear_caches() -> None:
             claims = module.startswith("verify.claims") and not module.endswith(".registry")
             if module.partition(".")[0] in FOLDERS or claims:
                 found.cache_clear()
-
-
-def main() -> None:
-    """Record one part, for the campaign: `python -m benchmarks.mutants.reach PART PARTS STORE FILE`."""
-    part, parts, store, file = sys.argv[1:]
-    unfinished = Path(f"{file}.unfinished")
-    unfinished.write_text(json.dumps(record(int(part), int(parts), Path(store))))
-    unfinished.replace(file)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Puts a campaign on record: `verify/judging/campaign.json`, which the report page shows, and docs/mutants.md.
 
-python -m benchmarks.mutants.record --folder campaign     # both files, from the campaign in this folder
+python -m benchmarks.mutants.record --folder campaign     # both files, from the campaign in this folder (repeatable)
 python -m benchmarks.mutants.record                       # docs/mutants.md anew from campaign.json
 
 Why no claim can catch a survivor is written by hand at the end of its line in `campaign.json`, where the next record of
@@ -19,15 +19,15 @@ reason: such a claim assumes what it judges, and is to be mended.
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from benchmarks.mutants.edits import KINDS
+from benchmarks.mutants.edits import KINDS, Edit
 from benchmarks.mutants.reach import FOLDERS, ROOT
 from benchmarks.mutants.trial import CAUGHT
+from benchmarks.timing import command
 from verify.judging.campaign import FILE, Campaign, Outcomes, Survivor, campaigns
 
 CRASHED = ("broken", "refused", "hung")
@@ -35,27 +35,13 @@ CRASHED = ("broken", "refused", "hung")
 
 PAGE = ROOT / "docs/mutants.md"
 
-HEAD = """# One-line errors
-
-Would the report notice an error in its own code? A campaign plants one-line errors in `theory` and `simulate`, and
-judges every claim that executes the line, as a report does. Errors are constants 5 % larger, whole numbers one larger,
-changed signs, swapped operands, lost squares, factors of 1 to 10 %, draws 2 % larger, other estimators, other
-normalisations and inverted comparisons.
-
-- *Not tried*: refusals, tolerances, memory estimates and texts, and code that no claim executes.
-- *Inert*: no number that a claim reads moves by more than rounding.
-- *Caught*: a claim comes out against its expected verdict, or undecided though it must not be; or (counted apart) a
-  check crashes, never ends, or is refused because it could no longer fail.
-- *Survivors*: all others, with the largest change of measured minus predicted, in margins of a claim. One that no claim
-  can catch has a reason and stays in the rate.
-
-Repeat with `python -m benchmarks.mutants` and `python -m benchmarks.mutants.record`.
-"""
+Finding = dict[str, Any]
 
 
 def document(made: Iterable[Campaign]) -> str:
-    """Return the page."""
-    return "\n".join([HEAD, *(line for one in made for line in _folder_section(one))])
+    """Return the page: its own head, written by hand, and a section for each campaign."""
+    head = PAGE.read_text().partition("\n## ")[0]
+    return "\n".join([head, *(line for one in made for line in _folder_section(one))])
 
 
 def _folder_section(one: Campaign) -> Iterator[str]:
@@ -94,47 +80,69 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield ""
 
 
-def merged(file: Path, new: Path) -> tuple[Campaign, ...]:
-    """Return the campaigns of the record, with those of the file `new` replacing campaigns of the same folder."""
-    made = {one.folder: one for one in campaigns(file)}
-    reasons = {_edit_key(s): s.reason for one in made.values() for s in one.survivors}
-    made |= {raw["folder"]: _campaign_record(raw, reasons) for raw in json.loads(new.read_text())["folders"]}
-    return tuple(made[top] for top in FOLDERS if top in made)
+def summary(counts: dict[str, Any], found: Iterable[Finding], root: Path) -> Campaign:
+    """Return the record of one folder: numbers of edits, their outcomes, and all that were not caught."""
+    mine = [row for row in found if row["file"].startswith(f"{counts['folder']}/")]
+    survivors = [
+        Survivor(
+            place=f"{row['file']}:{row['line']}",
+            becomes=Edit(**{name: row[name] for name in Edit._fields}).lines(root)[1],
+            margins=float(f"{row['margins']:.2g}"),
+            reason="",
+            **{name: row[name] for name in ("kind", "outcome", "mover")},
+        )
+        for row in mine
+        if row["outcome"] not in (*CAUGHT, "inert")
+    ]
+    kinds, rooms = _tallies(mine, lambda row: row["kind"]), _tallies(mine, room)
+    kinds = {name: kinds[name] for name in KINDS if name in kinds}
+    return Campaign(**counts, kinds=kinds, rooms=rooms, survivors=survivors)
 
 
-def _campaign_record(raw: Mapping[str, Any], reasons: Mapping[Any, str]) -> Campaign:
-    """Return the record of a campaign; a survivor without a reason takes that of the same edit in an earlier one."""
-    survivors: list[Survivor] = []
-    for s in raw["survivors"]:
-        named = (s[name] for name in ("kind", "becomes", "outcome", "margins", "mover"))
-        one = Survivor(f"{s['file']}:{s['line']}", *named, s.get("reason", ""))
-        survivors.append(one._replace(reason=one.reason or reasons.get(_edit_key(one), "")))
-    kinds, rooms = ({n: _tally(outcomes) for n, outcomes in raw[part].items()} for part in ("kinds", "rooms"))
-    return Campaign(
-        **{name: raw[name] for name in Campaign._fields[:7]},
-        kinds={name: kinds[name] for name in KINDS if name in kinds},
-        rooms=rooms,
-        survivors=survivors,
-    )
+def _tallies(rows: Sequence[Finding], of: Callable[[Finding], str]) -> dict[str, Outcomes]:
+    names = sorted({of(row) for row in rows})
+    return {name: tally([row["outcome"] for row in rows if of(row) == name]) for name in names}
 
 
-def _edit_key(survivor: Survivor) -> tuple[str, str]:
-    """Return file and text, which do not depend on line numbers."""
-    return survivor.place.partition(":")[0], survivor.becomes
+def tally(outcomes: Sequence[str]) -> Outcomes:
+    """Sum up the outcomes.
 
-
-def _tally(outcomes: Mapping[str, int]) -> Outcomes:
-    """Sum up the numbers of edits by outcome.
-
-    >>> _tally({"disagrees": 5, "undecidable": 1, "broken": 2, "survived": 1, "unfinished": 1, "inert": 5})
+    >>> tally(["disagrees"] * 5 + ["undecidable"] + ["broken"] * 2 + ["survived", "unfinished"] + ["inert"] * 5)
     Outcomes(tried=15, inert=5, caught=8, crashed=2)
     """
-    caught, crashed = (sum(outcomes.get(name, 0) for name in names) for names in (CAUGHT, CRASHED))
-    return Outcomes(sum(outcomes.values()), outcomes.get("inert", 0), caught, crashed)
+    caught, crashed = (sum(one in names for one in outcomes) for names in (CAUGHT, CRASHED))
+    return Outcomes(len(outcomes), outcomes.count("inert"), caught, crashed)
+
+
+def room(row: Finding) -> str:
+    """Return the topic of the file of a row.
+
+    >>> room({"file": "theory/own_direction.py"}), room({"file": "theory/fisher/network.py"})
+    ('theory/own_direction', 'theory/fisher')
+    """
+    top, inside = PurePosixPath(row["file"]).parts[:2]
+    return f"{top}/{inside.removesuffix('.py')}"
+
+
+def merged(before: Sequence[Campaign], new: Sequence[Campaign]) -> list[Campaign]:
+    """Return the campaigns of a record, with new ones in place of those of the same folder.
+
+    A survivor takes the reason of the same edit before: the same text in the same file, whatever the line.
+    """
+
+    def key(survivor: Survivor) -> tuple[str, str]:
+        return survivor.place.partition(":")[0], survivor.becomes
+
+    reasons = {key(s): s.reason for one in before for s in one.survivors}
+    made = {one.folder: one for one in before}
+    for one in new:
+        survivors = [s._replace(reason=reasons.get(key(s), "")) for s in one.survivors]
+        made[one.folder] = one._replace(survivors=survivors)
+    return [made[top] for top in FOLDERS if top in made]
 
 
 def written(value: Any) -> str:
-    """Return the campaigns as JSON, one line for each row of a table.
+    """Return campaigns as JSON, one line for each row of a table.
 
     >>> print(written([{"date": "2026-11-23", "kinds": {"sign": Outcomes(15, 5, 8, 2)}}]))
     [
@@ -142,6 +150,8 @@ def written(value: Any) -> str:
     "kinds": {"sign": [15, 5, 8, 2]}}
     ]
     """
+    if isinstance(value, Campaign):
+        return written(value._asdict())
     if isinstance(value, dict):
         return "{" + ",\n".join(f"{json.dumps(name)}: {written(each)}" for name, each in value.items()) + "}"
     if isinstance(value, list):
@@ -151,15 +161,13 @@ def written(value: Any) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write both files."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.mutants.record", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--folder", type=Path, action="append", default=[], help="of a campaign (repeatable)")
+    parser = command("benchmarks.mutants.record", __doc__)
+    parser.add_argument("--folder", type=Path, action="append", default=[])
     for folder in parser.parse_args(argv).folder:
-        if not (folder / "campaign.json").exists():
+        new = [one for file in folder.glob("campaign-*.json") for one in campaigns(file)]
+        if not new:
             parser.error(f"{folder} holds no campaign that ran to its end")
-        made = merged(FILE, folder / "campaign.json")
-        FILE.write_text(written([one._asdict() for one in made]) + "\n")
+        FILE.write_text(written(merged(campaigns(), new)) + "\n")
     PAGE.write_text(document(campaigns()))
     return 0
 

@@ -8,19 +8,17 @@ differs, it is judged on new draws, at the budget of a report. Claims that move 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import json
+import importlib
 import math
+import multiprocessing
 import os
-import select
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -59,8 +57,8 @@ class Finding:
         One of CAUGHT; "survived", "undecided", "inert" once all claims were judged; "unfinished" before.
     claim
         Claim that caught it, or that it left undecided.
-    run, blocks
-        Numbers of judged claims, and of experiments with a compared block.
+    run
+        Number of judged claims.
     moved
         Largest relative change of a number.
     margins, mover
@@ -72,7 +70,6 @@ class Finding:
     outcome: str = "unfinished"
     claim: str = ""
     run: int = 0
-    blocks: int = 0
     moved: float = 0.0
     margins: float = 0.0
     mover: str = ""
@@ -172,7 +169,6 @@ class Judging:
         """Return the largest change of a mean score over a block; infinite for a claim without an experiment."""
         if not hasattr(claim, "experiment"):
             return math.inf
-        self.found.blocks += 1
         effect = block_effect(claim.experiment, self._inputs.store)
         self.found.moved = max(self.found.moved, effect)
         return effect
@@ -301,27 +297,17 @@ def apart(a: float, b: float, least: float = 0.0) -> float:
     return abs(a - b) / max(abs(a), abs(b), least) if math.isfinite(a) and math.isfinite(b) else math.inf
 
 
-class _EditedModule(MetaPathFinder, SourceFileLoader):
-    """Import finder of one module, with the edited source."""
+def _import_edited(edit: Edit) -> None:
+    """Have the edited source imported in place of the file, for the rest of the process."""
+    get_code, edited = SourceFileLoader.get_code, str(ROOT / edit.file)
 
-    def __init__(self, edit: Edit) -> None:
-        self._edit = edit
-        parts = Path(edit.file).with_suffix("").parts
-        self._package = parts[-1] == "__init__"
-        super().__init__(".".join(parts[:-1] if self._package else parts), str(ROOT / edit.file))
+    def get_edited(self: SourceFileLoader, fullname: str) -> CodeType | None:
+        if self.path != edited:
+            return get_code(self, fullname)
+        # never the bytecode on disk
+        return compile(edit.apply(ROOT), edited, "exec", dont_inherit=True)
 
-    def find_spec(self, fullname: str, _path: Any, _target: Any = None) -> ModuleSpec | None:
-        """Return the spec of the edited module; None for others."""
-        if fullname != self.name:
-            return None
-        inside = [str(Path(self.path).parent)] if self._package else None
-        return importlib.util.spec_from_file_location(
-            fullname, self.path, loader=self, submodule_search_locations=inside
-        )
-
-    def get_code(self, _fullname: str) -> CodeType:
-        """Compile the edited source, never the bytecode on disk."""
-        return compile(self._edit.apply(ROOT), self.path, "exec", dont_inherit=True)
+    SourceFileLoader.get_code = get_edited
 
 
 def judge(edit: Edit, told: Told, tell: Callable[[dict[str, Any]], object]) -> None:
@@ -331,7 +317,7 @@ def judge(edit: Edit, told: Told, tell: Callable[[dict[str, Any]], object]) -> N
         # all modules are imported anew, since edited and loaded copies of one module must not mix
         for name in [n for n in sys.modules if n.partition(".")[0] in OWN]:
             del sys.modules[name]
-        sys.meta_path.insert(0, _EditedModule(edit))
+        _import_edited(edit)
         judging = Judging(told, tell)
         found = judging.found
         judging.run()
@@ -344,59 +330,56 @@ def judge(edit: Edit, told: Told, tell: Callable[[dict[str, Any]], object]) -> N
 # --- in the parent
 
 
+_FORK = multiprocessing.get_context("fork")
+
+
 class Trial:
     """Child process that tries one edit of a file of `theory` or `simulate`, and sends findings through a pipe."""
 
     def __init__(self, edit: Edit, told: Told) -> None:
         self.edit, self._inputs = edit, told
-        self._received, self._killed, self._last = b"", False, time.monotonic()
-        self._read, write = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
-                null = os.open(os.devnull, os.O_RDWR)
-                for stream in (0, 1, 2):
-                    os.dup2(null, stream)
-                judge(edit, told, lambda found: os.write(write, (json.dumps(found) + "\n").encode()))
-            finally:
-                os._exit(0)
-        os.close(write)
+        self._found: dict[str, Any] = asdict(Finding()) | {"seconds": 0.0}
+        self._killed, self._last = False, time.monotonic()
+        self._received, sent = _FORK.Pipe(duplex=False)
+        self._child = _FORK.Process(target=_judge_in_child, args=(edit, told, sent))
+        self._child.start()
+        sent.close()
 
     def poll(self) -> dict[str, Any] | None:
         """Return the outcome, or None while the child runs."""
-        while select.select([self._read], [], [], 0)[0]:
-            chunk = os.read(self._read, 1 << 16)
-            if not chunk:
-                _, _, used = os.wait4(self.pid, 0)
-                os.close(self._read)
-                return self._outcome(used.ru_utime + used.ru_stime)
-            self._received += chunk
-            self._last = time.monotonic()
-        doing = self._finding()["doing_seconds"]
-        if not self._killed and time.monotonic() - self._last > 3 * self._inputs.seconds + HUNG * doing:
+        try:
+            while self._received.poll():
+                self._found, self._last = self._received.recv(), time.monotonic()
+        except EOFError:
+            self._child.join()
+            return self._outcome()
+        longest = 3 * self._inputs.seconds + HUNG * self._found["doing_seconds"]
+        if time.monotonic() - self._last > longest:
             self._killed = True
-            os.kill(self.pid, signal.SIGKILL)
+            self._child.kill()
         return None
 
     def stop(self) -> None:
         """End the child."""
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        self._child.kill()
+        self._child.join()
 
-    def _finding(self) -> dict[str, Any]:
-        lines = [line for line in self._received.decode().splitlines() if line.endswith("}")]
-        return json.loads(lines[-1]) if lines else asdict(Finding())
-
-    def _outcome(self, cpu: float) -> dict[str, Any]:
-        found = self._finding()
+    def _outcome(self) -> dict[str, Any]:
+        found = self._found
         if found["doing"]:  # the child did not send its last finding
             found |= {"outcome": "hung" if self._killed else "broken", "claim": found["doing"]}
             found["error"] = "" if self._killed else "the process died"
         del found["doing"], found["doing_seconds"]
-        asked, seconds = len({*self._inputs.drawn, *self._inputs.judged}), round(cpu, 1)
-        more = {"asked": asked, "seconds": seconds, "patience": self._inputs.seconds}
-        return {**self.edit._asdict(), **found, **more}
+        asked = len({*self._inputs.drawn, *self._inputs.judged})
+        return {**self.edit._asdict(), **found, "asked": asked, "patience": self._inputs.seconds}
+
+
+def _judge_in_child(edit: Edit, told: Told, sent: Any) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    judge(edit, told, lambda found: sent.send(found | {"seconds": round(time.process_time(), 1)}))
 
 
 def preload() -> None:

@@ -1,8 +1,11 @@
 """Run every experiment, observation and property on a pretended device, to find what a GPU refuses or never gets.
 
     python -m benchmarks.pretend                        all points
-    python -m benchmarks.pretend --only karakida2019 --first
+    python -m benchmarks.pretend --only karakida2019 --first    names with this text, the first point of each
     python -m benchmarks.pretend --first --rounding     find scores that depend on the last digit
+    python -m benchmarks.pretend --first --device cuda  compare a real device with the CPU; nothing is counted
+
+With `--rounding` the device rounds other than the CPU, as another machine may; what is in single precision is left out.
 
 Each has a row: launches, synchronisations, the share of torch's work that the CPU did, and problems with the lines that
 did most of the work.
@@ -10,13 +13,14 @@ did most of the work.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from collections.abc import Sequence
 
+from benchmarks.pretend.device import NAME
 from benchmarks.pretend.rules import Rounding
 from benchmarks.pretend.trials import CLOSE, SAME, SINGLE, Drawn, Trial, drawn, tried
+from benchmarks.timing import command
 
 MOST_BESIDE = 0.2
 """Share of the work that may stay on the CPU without `on_host`: preparation, and reading of results."""
@@ -27,16 +31,7 @@ HEAD = """| what | launches | waits | on the CPU | what, or what is wrong |
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print the table; return 1 if something was refused, differs, or stayed on the CPU without `on_host`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.pretend", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--only", metavar="TEXT", default="", help="only names that contain this text")
-    parser.add_argument("--first", action="store_true", help="only the first point of each")
-    parser.add_argument(
-        "--rounding",
-        action="store_true",
-        help="round other than the CPU, as another machine may; leaves out single precision",
-    )
+    parser = command("benchmarks.pretend", __doc__, only="", first=False, rounding=False, device=NAME)
     asked = parser.parse_args(words)
     warnings.simplefilter("ignore")
     bad, rounding = 0, Rounding() if asked.rounding else None
@@ -45,9 +40,9 @@ def main(words: Sequence[str] | None = None) -> int:
         if asked.only not in one.name or (rounding and one.single):
             continue
         for point in one.points[:1] if asked.first else one.points:
-            size = 1 if one.kind == "observation" else 2  # as a run draws them
-            trial = tried(one, point, size, rounding=rounding)
-            wrong, c = complaint(one, trial, CLOSE if rounding else SAME), trial.counts
+            trial = tried(one, point, one.size, rounding=rounding, device=asked.device)
+            same, c = SAME if asked.device == NAME and not rounding else CLOSE, trial.counts
+            wrong = complaint(one, trial, same, counted=asked.device == NAME)
             bad += bool(wrong)
             name = one.name if asked.first else f"{one.name} {point.canonical()}"
             note = wrong or one.on_host
@@ -55,7 +50,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return int(bad > 0)
 
 
-def complaint(one: Drawn, trial: Trial, same: float = SAME) -> str:
+def complaint(one: Drawn, trial: Trial, same: float = SAME, *, counted: bool = True) -> str:
     """Return the problem of one trial; empty if there is none."""
     share = trial.counts.host_share
     if trial.failure:
@@ -63,6 +58,8 @@ def complaint(one: Drawn, trial: Trial, same: float = SAME) -> str:
     # the device takes several vectors at once, which rounds differently in single precision
     if trial.gap > (SINGLE if one.single else same) and not (one.single and same > SAME):
         return f"{trial.score} differs from that of the CPU by {trial.gap:.2g}"
+    if not counted:
+        return ""
     if share > MOST_BESIDE and not one.on_host:
         lines = "; ".join(line for line, _ in trial.counts.host_work.most_common(3))
         return f"{share:.0%} of the work is done on the CPU: {lines or 'in numpy'}"

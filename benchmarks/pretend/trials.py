@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -54,6 +55,11 @@ class Drawn(NamedTuple):
     single: str = ""
     rounding: Mapping[str, float] = NOTHING
 
+    @property
+    def size(self) -> int:
+        """Number of replicates of a small block, drawn as a run does."""
+        return 1 if self.kind == "observation" else 2
+
 
 @dataclass
 class Trial:
@@ -94,21 +100,32 @@ def drawn() -> Iterator[Drawn]:
 
 
 def tried(
-    one: Drawn, point: Point, size: int = 1, *, most: float = math.inf, rounding: Rounding | None = None
+    one: Drawn,
+    point: Point,
+    size: int = 1,
+    *,
+    most: float = math.inf,
+    rounding: Rounding | None = None,
+    device: str = NAME,
 ) -> Trial:
-    """Run one block on the device for at most `most` launches, and, if completed, the same block on the CPU."""
+    """Run one block on the device for at most `most` launches, and, if completed, the same block on the CPU.
+
+    Nothing is counted on a real device.
+    """
     ask: dict[str, Any] = {"experiment": one.name, "point": point, "seed": 7, "index": 0, "size": size}
     trial, there = Trial(), None
-    with pretended(most, rounding) as trial.counts:
+    with pretended(most, rounding) if device == NAME else nullcontext(Counts()) as trial.counts:
         try:
-            there = run_block(one.simulate, **ask, device=NAME).scores
+            there = run_block(one.simulate, **ask, counted=True, device=device).scores
         except EnoughLaunches:
             trial.whole = False
         except Exception as error:  # refusals are the result
             trial.failure = failure(error)
     if there is not None:
         here = run_block(one.simulate, **ask, counted=True).scores
-        trial.gap, trial.score = difference(here, there, one.rounding if rounding else NOTHING)
+        trial.gap, trial.score = difference(
+            here, there, one.rounding if rounding or device != NAME else NOTHING
+        )
     return trial
 
 

@@ -5,15 +5,16 @@
 The unit is one forward and one backward pass of the same network on the same samples, timed right before every call,
 so that a machine that is slow for a while is slow for both. Operators and the graphs that they keep are prepared before
 the call. Every result is compared with one in float64.
+
+`--only` names a work (repeatable). `--samples` are the digits in a pass, 1000 or fewer by the network if 0; `--repeats`
+are the calls of each, with fewer of slow ones.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import gc
 import io
-import json
 import statistics
 import sys
 import time
@@ -23,14 +24,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from benchmarks.products.peers import installed
 from benchmarks.products.works import NETWORKS, WORKS, Call, Case, Way
-from benchmarks.timing import machine, table, version
+from benchmarks.timing import command, machine, table, version
 from simulate.monte_carlo import resolve_device
 from simulate.objectives.restoring import preserve_state
 
@@ -39,9 +39,6 @@ BUDGET, LEAST = 2.0, 2
 
 OURS = "losscurv"
 
-BUSY = 1.2
-"""Median over fastest pass, above which other processes use the machine."""
-
 
 @dataclass(kw_only=True)
 class Timing:
@@ -49,7 +46,7 @@ class Timing:
 
     Attributes
     ----------
-    library, version
+    library
         Library and its version.
     units
         Seconds of a forward and backward pass, right before every call of any library for the same work.
@@ -61,7 +58,6 @@ class Timing:
 
     way: Way
     library: str
-    version: str
     units: list[float]
     seconds: list[float] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
@@ -73,10 +69,9 @@ class Timing:
         return min(self.seconds) / min(self.units)
 
     @property
-    def quartiles(self) -> list[float]:
-        """Quartiles of the calls, in median passes."""
-        parts = np.quantile(self.seconds, (0.25, 0.5, 0.75)) / statistics.median(self.units)
-        return parts.tolist()
+    def median(self) -> float:
+        """Median call, in median passes."""
+        return statistics.median(self.seconds) / statistics.median(self.units)
 
     def time(self, case: Case, call: Call, truth: Tensor) -> None:
         """Time one call, and record its error."""
@@ -100,14 +95,14 @@ def bench(case: Case, *, only: Sequence[str] = (), repeats: int = 30) -> tuple[l
     found = list(installed())
     results: list[Timing] = []
     with _quietly():
-        for work in WORKS:
-            if work.name in only or (not only and work.suits(case.network)):
+        for name, work in WORKS.items():
+            if name in only or (not only and work.suits(case.network)):
                 units: list[float] = []
                 sides = [
-                    Timing(way=way, library=library.name, version=version(library.distribution), units=units)
+                    Timing(way=way, library=f"{library.name} {version(library.distribution)}", units=units)
                     for library, ways in found
                     for way in ways or ()
-                    if way.work == work.name
+                    if way.work == name
                 ]
                 _measure(case, sides, work.truth(case), repeats)
                 results += sides
@@ -138,7 +133,7 @@ def _record_failure(side: Timing) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if side.library == OURS:
+        if side.library.startswith(OURS):
             raise
         side.failed = " ".join(f"{type(error).__name__}: {error}".split())
 
@@ -170,95 +165,41 @@ def _quietly() -> Iterator[None]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Time the requested works and print the table, or JSON."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.products", description=__doc__.splitlines()[0]
-    )
-    names = [work.name for work in WORKS]
-    parser.add_argument("--only", action="append", choices=names, help="this work (repeatable)")
-    parser.add_argument(
-        "--network", default="lenet-300-100", choices=NETWORKS, help="lenet-300-100 (default)"
-    )
-    parser.add_argument("--samples", type=int, metavar="N", help="digits in a pass (default 1000 or fewer)")
-    parser.add_argument(
-        "--repeats", type=int, metavar="N", default=30, help="calls of each; fewer of slow ones"
-    )
-    parser.add_argument("--threads", type=int, metavar="N", default=1, help="threads to use (default 1)")
-    parser.add_argument("--device", metavar="NAME", default="cpu", help="cpu (default), cuda, cuda:<index>")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    """Time the requested works and print the table."""
+    parser = command("benchmarks.products", __doc__, samples=0, repeats=30, device="cpu")
+    parser.add_argument("--only", action="append", choices=WORKS)
+    parser.add_argument("--network", default="lenet-300-100", choices=NETWORKS)
     options = parser.parse_args(words)
     network = NETWORKS[options.network]
-    if other := [w.name for w in WORKS if w.name in (options.only or ()) and not w.suits(network)]:
+    if other := [name for name in options.only or () if not WORKS[name].suits(network)]:
         parser.error(f"--only must name works of {network.title}, got {', '.join(other)}")
-    torch.set_num_threads(options.threads)
+    torch.set_num_threads(1)
     try:
         case = Case(options.samples or network.samples, resolve_device(options.device), network=network)
     except ValueError as error:
         parser.error(str(error))
-    with threadpool_limits(options.threads):
+    with threadpool_limits(1):
         results, missing = bench(case, only=options.only or (), repeats=options.repeats)
     device = torch.cuda.get_device_name(case.device) if case.device.type == "cuda" else "cpu"
-    count = options.threads
-    setting = (
-        f"{network.title} on {len(case.x)} digits, float32; {machine('torch')}; {device}, {count} threads"
-    )
-    if options.json:
-        print(
-            json.dumps(
-                {"setting": setting, "missing": missing, "results": [*map(_record, results)]}, indent=1
-            )
-        )
-        return 0
-    units = [seconds for unit in {id(r.units): r.units for r in results}.values() for seconds in unit]
-    best, median = min(units), statistics.median(units)
-    pass_ = f"{1e3 * best:.3g} ms at best, {1e3 * median:.3g} ms in the median"
-    print(f"{setting}\nunit: one forward and backward pass, {pass_}")
-    if median > BUSY * best:
-        print("other processes use the machine: compare medians, or repeat on an idle one")
-    rows = [_cells(result, results) for result in results]
-    print(f"\n{table(HEAD, rows)}\n")
-    for result in results:
-        ours = min(r.passes for r in results if r.way.work == result.way.work and r.library == OURS)
-        if not result.failed and result.passes < ours:
-            ratio = f"{_ratio(result.passes / ours)} of our time, relative error {max(result.errors):.0e}"
-            print(f"faster than ours: {result.library} by {result.way.method}, {result.way.work}: {ratio}")
+    print(f"{network.title} on {len(case.x)} digits, float32; {machine('torch')}; {device}", end=", ")
+    unit = min(min(result.units) for result in results)
+    print(f"one thread\nunit: one forward and backward pass, {1e3 * unit:.3g} ms at best\n")
+    print(table(HEAD, [_cells(result, results) for result in results]))
     if missing:
-        print(f"not installed: {', '.join(missing)}")
+        print(f"\nnot installed: {', '.join(missing)}")
     return 0
 
 
-HEAD = ("work", "library", "by", "best", "median", "quartiles", "times ours", "relative error", "runs")
-
-
-def _record(result: Timing) -> dict[str, Any]:
-    record = {"library": result.library, "version": result.version, **result.way._asdict()}
-    del record["prepare"]
-    if result.failed:
-        return {**record, "failed": result.failed}
-    error, runs = max(result.errors), len(result.seconds)
-    return {
-        **record,
-        "passes": result.passes,
-        "quartiles": result.quartiles,
-        "relative error": error,
-        "runs": runs,
-    }
+HEAD = ("work", "library", "by", "best", "median", "times ours", "relative error")
 
 
 def _cells(result: Timing, results: Sequence[Timing]) -> list[str]:
     ours, way = next(r for r in results if r.way.work == result.way.work), result.way
-    title = next(work.title for work in WORKS if work.name == way.work) if result is ours else ""
-    library = OURS if result.library == OURS else f"{result.library} {result.version}".strip()
+    named = [WORKS[way.work].title if result is ours else "", result.library, way.method]
     if result.failed:
-        return [title, library, way.method, "-", "-", "-", "-", result.failed[:60], "0"]
-    low, median, high = map(_ratio, result.quartiles)
-    times = "" if result is ours else _ratio(result.passes / ours.passes)
-    numbers = (_ratio(result.passes), median, f"{low}-{high}", times, f"{max(result.errors):.1e}")
-    return [title, library, way.method, *numbers, str(len(result.seconds))]
-
-
-def _ratio(times: float) -> str:
-    return f"{times:.2f}" if times < 10 else f"{times:.1f}" if times < 100 else f"{times:.0f}"
+        return [*named, "-", "-", "-", result.failed[:60]]
+    times = "" if result is ours else f"{result.passes / ours.passes:.3g}"
+    return [*named, f"{result.passes:.3g}", f"{result.median:.3g}", times, f"{max(result.errors):.1e}"]
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from benchmarks.products.works import (
     Call,
     Case,
     Way,
+    largest_of,
     times,
 )
-from simulate import _memory
 
 PRODUCTS = 100
 """Number of products for an estimate of a trace, to about 1 %."""
@@ -67,39 +67,33 @@ def _curvlinops() -> tuple[Way, ...]:
 
         return call
 
-    def largest(case: Case, count: int) -> Call:
-        from scipy.sparse import linalg
-
-        eigsh: Any = linalg.eigsh
-        matrix, rng = hessian(case).to_scipy(), np.random.default_rng(1)
-
-        def call() -> Tensor:
+    def largest(count: int) -> Callable[[Case], Call]:
+        def prepare(case: Case) -> Call:
+            matrix, rng = hessian(case).to_scipy(), np.random.default_rng(1)
             start = rng.standard_normal(len(case.vector)).astype(np.float32)
-            values = eigsh(matrix, count, which="LA", tol=TOLERANCE, v0=start, return_eigenvectors=False)
-            return torch.as_tensor(np.sort(values)[::-1].copy())
+            return lambda: largest_of(matrix, count, start, TOLERANCE)
 
-        return call
+        return prepare
 
     def density(case: Case) -> Call:
         tools: Any = import_module("curvlinops.papyan2020traces.spectrum")
         matrix = hessian(case)
         return lambda: torch.stack([tools.fast_lanczos(matrix, STEPS)[0].max() for _ in range(PROBES)]).max()
 
-    def estimate(trace: Any) -> Callable[[Case], Call]:
-        return lambda case: lambda: trace(gauss_newton(case), PRODUCTS)
-
     h, g, eigsh = "HessianLinearOperator", "GGNLinearOperator", "HessianLinearOperator, scipy eigsh"
     return (
-        Way("hessian", h, True, lambda case: times(hessian(case), case.vector)),
-        Way("gauss-newton", g, True, lambda case: times(gauss_newton(case), case.vector)),
-        Way("columns", h, True, lambda case: times(hessian(case), case.block, COLUMNS)),
-        Way("projected", f"{g}, {h}", True, projected),
-        Way("eigenvalue", eigsh, False, lambda case: largest(case, 1)),
-        Way("eigenvalues", eigsh, False, lambda case: largest(case, EIGENVALUES)),
-        Way("density", "fast_lanczos, not orthogonalised", False, density),
-        Way("dense", h, True, lambda case: times(hessian(case), torch.eye(len(case.vector)).to(case.device))),
-        Way("trace", f"hutchinson_trace, {PRODUCTS} products", False, estimate(library.hutchinson_trace)),
-        Way("trace", f"xtrace, {PRODUCTS} products", False, estimate(library.xtrace)),
+        Way("hessian", h, lambda case: times(hessian(case), case.vector)),
+        Way("gauss-newton", g, lambda case: times(gauss_newton(case), case.vector)),
+        Way("columns", h, lambda case: times(hessian(case), case.block, COLUMNS)),
+        Way("projected", f"{g}, {h}", projected),
+        Way("eigenvalue", eigsh, largest(1)),
+        Way("eigenvalues", eigsh, largest(EIGENVALUES)),
+        Way("density", "fast_lanczos, not orthogonalised", density),
+        Way(
+            "trace",
+            f"xtrace, {PRODUCTS} products",
+            lambda case: lambda: library.xtrace(gauss_newton(case), PRODUCTS),
+        ),
     )
 
 
@@ -127,19 +121,17 @@ def _pyhessian() -> tuple[Way, ...]:
         return reads(lambda h: sorted(h.eigenvalues(tol=TOLERANCE, top_n=count)[0], reverse=True))
 
     return (
-        Way("hessian", "hessian_vector_product", True, product),
-        Way("eigenvalue", "hessian.eigenvalues", False, largest(1)),
-        Way("eigenvalues", "hessian.eigenvalues", False, largest(EIGENVALUES)),
+        Way("hessian", "hessian_vector_product", product),
+        Way("eigenvalue", "hessian.eigenvalues", largest(1)),
+        Way("eigenvalues", "hessian.eigenvalues", largest(EIGENVALUES)),
         Way(
             "density",
             "hessian.density",
-            False,
             reads(lambda h: np.max(h.density(iter=STEPS, n_v=PROBES)[0])),
         ),
         Way(
             "trace",
             f"hessian.trace, at most {PRODUCTS} products",
-            False,
             reads(lambda h: float(np.mean(h.trace(maxIter=PRODUCTS)))),
         ),
     )
@@ -176,12 +168,12 @@ def _eigenthings() -> tuple[Way, ...]:
         return library.trace(matrix, num_matvecs=PRODUCTS).estimate
 
     return (
-        Way("hessian", "HessianOperator", True, reads(hessian, product)),
-        Way("gauss-newton", "GGNOperator", True, reads(gauss_newton, product)),
-        Way("eigenvalue", f"lanczos, {LEAST_STEPS} steps", False, largest(1, LEAST_STEPS)),
-        Way("eigenvalues", f"lanczos, {MANY_STEPS} steps", False, largest(EIGENVALUES, MANY_STEPS)),
-        Way("density", "spectral_density", False, reads(hessian, density)),
-        Way("trace", f"Hutch++, {PRODUCTS} products", False, reads(gauss_newton, trace)),
+        Way("hessian", "HessianOperator", reads(hessian, product)),
+        Way("gauss-newton", "GGNOperator", reads(gauss_newton, product)),
+        Way("eigenvalue", f"lanczos, {LEAST_STEPS} steps", largest(1, LEAST_STEPS)),
+        Way("eigenvalues", f"lanczos, {MANY_STEPS} steps", largest(EIGENVALUES, MANY_STEPS)),
+        Way("density", "spectral_density", reads(hessian, density)),
+        Way("trace", f"Hutch++, {PRODUCTS} products", reads(gauss_newton, trace)),
     )
 
 
@@ -206,9 +198,9 @@ def _nngeometry() -> tuple[Way, ...]:
         return lambda: gram_matrix(case.of_one_output, case.batch).to_torch().reshape(size, size)
 
     return (
-        Way("gauss-newton", "FIM, PMatImplicit", True, product),
-        Way("trace", "FIM, PMatImplicit", True, lambda case: fisher(case).trace),
-        Way("gram", "GramMatrix", True, gram),
+        Way("gauss-newton", "FIM, PMatImplicit", product),
+        Way("trace", "FIM, PMatImplicit", lambda case: fisher(case).trace),
+        Way("gram", "GramMatrix", gram),
     )
 
 
@@ -216,8 +208,6 @@ def _torch() -> tuple[Way, ...]:
     func = torch.func
 
     def gram(case: Case) -> Call:
-        what = f"the gradients of {len(case.x)} samples"
-        _memory.require_free("samples", 12 * len(case.x) * len(case.vector), what, device=case.device)
         state = {name: p.detach() for name, p in case.of_one_output.named_parameters()}
 
         def output(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
@@ -253,23 +243,10 @@ def _torch() -> tuple[Way, ...]:
 
         return call
 
-    def dense(case: Case) -> Call:
-        state, _, outputs = named(case)
-        slope = func.jacfwd(func.grad(lambda parameters: case.loss(outputs(parameters), case.labels)))
-
-        def call() -> Tensor:
-            rows = slope(state)
-            sizes = {name: p.numel() for name, p in state.items()}
-            blocks = [[rows[a][b].reshape(sizes[a], sizes[b]) for b in state] for a in state]
-            return torch.cat([torch.cat(row, dim=1) for row in blocks])
-
-        return call
-
     return (
-        Way("hessian", "linearize of grad", True, hessian),
-        Way("dense", "jacfwd of grad", True, dense),
-        Way("gauss-newton", "linearize and vjp", True, gauss_newton),
-        Way("gram", "vmap of grad", True, gram),
+        Way("hessian", "linearize of grad", hessian),
+        Way("gauss-newton", "linearize and vjp", gauss_newton),
+        Way("gram", "vmap of grad", gram),
     )
 
 

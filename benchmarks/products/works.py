@@ -7,7 +7,6 @@ differentiating twice, eigenvalues by ARPACK, traces and Gram matrices layer by 
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.sparse import linalg
 from torch import Tensor, nn
 
 from simulate import data
@@ -22,7 +22,7 @@ from simulate.eigenvalues import extremes
 from simulate.lanczos import quadrature
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
-from simulate.networks import LENET_300_100, LeNet5, Mlp
+from simulate.networks import LENET_300_100, LeNet5, Mlp, Vgg
 from simulate.objectives import Objective
 from simulate.objectives.restoring import preserve_state, seed_generators
 from simulate.operators import gauss_newton, hessian
@@ -36,35 +36,29 @@ CLASSES = 10
 class BenchNetwork(NamedTuple):
     """Network: its name in tables, the shape of its inputs, and a function that builds it.
 
-    A pass with `samples` takes some hundredths of a second on one core. A perceptron has a variant with a `single`
-    output. For a network of `few` parameters full matrices are formed.
+    A pass with `samples` takes some hundredths of a second on one core. A bias-free ReLU perceptron on flat digits has
+    `widths`.
     """
 
     title: str
     shape: tuple[int, ...]
     samples: int
     build: Callable[[np.random.Generator], nn.Module]
-    single: Callable[[np.random.Generator], nn.Module] | None = None
-    few: bool = False
+    widths: tuple[int, ...] = ()
 
 
-def bench_perceptron(
-    widths: Sequence[int], title: str = "perceptron", samples: int = 1000, *, few: bool = False
-) -> BenchNetwork:
-    """Return a bias-free ReLU perceptron on flat digits."""
-    one = (*widths[:-1], 1)
-    return BenchNetwork(
-        title, (widths[0],), samples, lambda rng: Mlp(widths, rng=rng), lambda rng: Mlp(one, rng=rng), few
-    )
+def bench_perceptron(widths: tuple[int, ...], title: str = "perceptron", samples: int = 1000) -> BenchNetwork:
+    """Return a perceptron."""
+    return BenchNetwork(title, (widths[0],), samples, lambda rng: Mlp(widths, rng=rng), widths)
 
 
-def _vgg() -> nn.Module:
-    layers: list[nn.Module] = []
-    for widths in ((3, 16, 16), (16, 32, 32), (32, 64)):
-        for a, b in itertools.pairwise(widths):
-            layers += [nn.Conv2d(a, b, 3, padding=1), nn.ReLU()]
-        layers.append(nn.MaxPool2d(2))
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(1024, 64), nn.ReLU(), nn.Linear(64, CLASSES))
+def _vgg(rng: np.random.Generator) -> nn.Module:
+    return Vgg(rng=rng, stages=((16, 16), (32, 32), (64,)), head=(64,))
+
+
+def _normed(channels: int, out: int, side: int = 3, stride: int = 1) -> nn.Module:
+    convolution = nn.Conv2d(channels, out, side, stride, side // 2, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(out))
 
 
 class _Residual(nn.Module):
@@ -72,22 +66,17 @@ class _Residual(nn.Module):
 
     def __init__(self, channels: int, out: int, stride: int) -> None:
         super().__init__()
-        first = nn.Conv2d(channels, out, 3, stride, 1, bias=False)
-        second = nn.Conv2d(out, out, 3, 1, 1, bias=False)
-        self.body = nn.Sequential(first, nn.BatchNorm2d(out), nn.ReLU(), second, nn.BatchNorm2d(out))
-        self.shortcut = nn.Identity()
-        if stride != 1:
-            short = nn.Conv2d(channels, out, 1, stride, bias=False)
-            self.shortcut = nn.Sequential(short, nn.BatchNorm2d(out))
+        self.body = nn.Sequential(_normed(channels, out, stride=stride), nn.ReLU(), _normed(out, out))
+        self.shortcut = nn.Identity() if stride == 1 else _normed(channels, out, 1, stride)
 
     def forward(self, x: Tensor) -> Tensor:
         return (self.body(x) + self.shortcut(x)).relu()
 
 
-def _residual() -> nn.Module:
-    stem = (nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU())
+def _residual(_: np.random.Generator) -> nn.Module:
     blocks = _Residual(16, 16, 1), _Residual(16, 32, 2), _Residual(32, 64, 2)
-    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, CLASSES))
+    head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, CLASSES)
+    return nn.Sequential(_normed(3, 16), nn.ReLU(), *blocks, *head)
 
 
 class _Attention(nn.Module):
@@ -124,12 +113,17 @@ class _Transformer(nn.Module):
 NETWORKS: dict[str, BenchNetwork] = {
     "lenet-300-100": bench_perceptron(LENET_300_100, "LeNet-300-100"),
     "lenet-5": BenchNetwork("LeNet-5", (3, 32, 32), 200, lambda rng: LeNet5(rng=rng)),
-    "vgg": BenchNetwork("VGG-like, five convolutions", (3, 32, 32), 64, lambda _: _vgg()),
+    "vgg": BenchNetwork(
+        "VGG-like, five convolutions",
+        (3, 32, 32),
+        64,
+        _vgg,
+    ),
     "residual": BenchNetwork(
-        "residual with batch normalisation, eight convolutions", (3, 32, 32), 64, lambda _: _residual()
+        "residual with batch normalisation, eight convolutions", (3, 32, 32), 64, _residual
     ),
     "attention": BenchNetwork("two blocks of attention", (1, 28, 28), 32, lambda _: _Transformer()),
-    "tiny": bench_perceptron((16, 4, 10), "16-4-10", samples=100, few=True),
+    "tiny": bench_perceptron((16, 4, 10), "16-4-10", samples=100),
 }
 """Networks by their name on the command line."""
 
@@ -187,10 +181,10 @@ class Case:
         with preserve_state(None, training=False):  # layers of torch draw from its own generator
             seed_generators(0)
             self.net = network.build(rng).to(device=device, dtype=torch.float32).eval()
-        self.of_one_output: Any = network.single and network.single(rng).to(
-            device=device, dtype=torch.float32
-        )
-        """Of a perceptron, one with one output."""
+        if network.widths:
+            one = Mlp((*network.widths[:-1], 1), rng=rng)
+            self.of_one_output = one.to(device=device, dtype=torch.float32)
+            """Of a perceptron, one with one output."""
         self.parameters = list(self.net.parameters())
         dim = sum(p.numel() for p in self.parameters)
         self.vector = torch.tensor(rng.standard_normal(dim), dtype=torch.float32, device=device)
@@ -239,26 +233,11 @@ class Case:
         )
 
 
-class Benchmark(NamedTuple):
-    """Work to time: its name, its value in float64, and the networks to which it is restricted."""
-
-    name: str
-    title: str
-    truth: Callable[[Case], Tensor]
-    perceptron: bool = False
-    few: bool = False
-
-    def suits(self, network: BenchNetwork) -> bool:
-        """Whether it can be computed for this network."""
-        return (network.single is not None or not self.perceptron) and (network.few or not self.few)
-
-
 class Way(NamedTuple):
-    """Way of a library to do a work: its function, whether it is exact, and a function that prepares the call."""
+    """Way of a library to do a work: its function, and a function that prepares the call."""
 
     work: str
     method: str
-    exact: bool
     prepare: Callable[[Case], Call]
 
 
@@ -289,38 +268,27 @@ def _density(case: Case) -> Call:
     )
 
 
+def _number(measure: Callable[[Objective], float]) -> Callable[[Case], Call]:
+    return lambda case: lambda: torch.tensor(measure(case.objective))
+
+
 OURS = (
-    Way("hessian", "operators.hessian", True, lambda case: times(hessian(case.objective), case.vector)),
+    Way("hessian", "operators.hessian", lambda case: times(hessian(case.objective), case.vector)),
     Way(
         "gauss-newton",
         "operators.gauss_newton",
-        True,
         lambda case: times(gauss_newton(case.objective), case.vector),
     ),
-    Way(
-        "columns", "operators.hessian", True, lambda case: times(hessian(case.objective), case.block, COLUMNS)
-    ),
-    Way("projected", "projected.projected_terms", True, _projected),
-    Way("eigenvalue", "eigenvalues.extremes", False, _largest(1)),
-    Way("eigenvalues", "eigenvalues.extremes", False, _largest(EIGENVALUES)),
-    Way("density", "lanczos.quadrature", False, _density),
-    Way("dense", "operators.hessian, dense", True, lambda case: lambda: hessian(case.objective).dense()),
-    Way(
-        "trace",
-        "sample_grams.trace_gauss_newton",
-        True,
-        lambda case: lambda: torch.tensor(trace_gauss_newton(case.objective)),
-    ),
-    Way(
-        "trace",
-        "sample_grams.trace_hessian",
-        True,
-        lambda case: lambda: torch.tensor(trace_hessian(case.objective)),
-    ),
+    Way("columns", "operators.hessian", lambda case: times(hessian(case.objective), case.block, COLUMNS)),
+    Way("projected", "projected.projected_terms", _projected),
+    Way("eigenvalue", "eigenvalues.extremes", _largest(1)),
+    Way("eigenvalues", "eigenvalues.extremes", _largest(EIGENVALUES)),
+    Way("density", "lanczos.quadrature", _density),
+    Way("trace", "sample_grams.trace_gauss_newton", _number(trace_gauss_newton)),
+    Way("trace", "sample_grams.trace_hessian", _number(trace_hessian)),
     Way(
         "gram",
         "fisher_gram.gram",
-        True,
         lambda case: lambda: fisher_gram.gram(case.wide, "relu", biases=False)[0, 0, 0],
     ),
 )
@@ -371,26 +339,22 @@ def _products(multiply: Callable[[Tensor], Tensor], columns: Tensor) -> Tensor:
     return torch.stack([multiply(column) for column in columns.T.double()], dim=1)
 
 
-def _dense_matrix(case: Case) -> Tensor:
-    return _products(_hessian_products(case), torch.eye(len(case.vector), device=case.device))
-
-
 def _largest_eigenvalues(case: Case, count: int) -> Tensor:
-    """Return the largest eigenvalues in falling order."""
-    if case.network.few:
-        return torch.linalg.eigvalsh(_dense_matrix(case)).flip(0)[:count]
-    from scipy.sparse import linalg
-
-    eigsh: Any = linalg.eigsh
-    scipy_operator: Any = linalg.LinearOperator
     multiply = _hessian_products(case)
 
     def product(vector: Any) -> Any:
         return multiply(torch.as_tensor(vector.ravel(), device=case.device)).cpu().numpy()
 
     start = case.vector.double().cpu().numpy()
+    scipy_operator: Any = linalg.LinearOperator
     matrix = scipy_operator((start.size, start.size), matvec=product, dtype=np.float64)
-    found = eigsh(matrix, count, which="LA", tol=_EXACT, v0=start, return_eigenvectors=False)
+    return largest_of(matrix, count, start, _EXACT)
+
+
+def largest_of(matrix: Any, count: int, start: Any, tolerance: float) -> Tensor:
+    """Return the largest eigenvalues by ARPACK, in falling order."""
+    eigsh: Any = linalg.eigsh
+    found = eigsh(matrix, count, which="LA", tol=tolerance, v0=start, return_eigenvectors=False)
     return torch.as_tensor(np.sort(found)[::-1].copy())
 
 
@@ -431,33 +395,37 @@ def _flat(parts: Sequence[Tensor]) -> Tensor:
     return torch.cat([part.reshape(-1) for part in parts])
 
 
-WORKS = (
-    Benchmark("hessian", "H times a vector", lambda case: _hessian_products(case)(case.vector.double())),
-    Benchmark(
-        "gauss-newton",
-        "G times a vector",
-        lambda case: _gauss_newton_products(case)(case.vector.double()),
+class Work(NamedTuple):
+    """Work to time: its title, its value in float64, and whether it needs a perceptron."""
+
+    title: str
+    truth: Callable[[Case], Tensor]
+    perceptron: bool = False
+
+    def suits(self, network: BenchNetwork) -> bool:
+        """Whether it can be computed for this network."""
+        return bool(network.widths) or not self.perceptron
+
+
+WORKS = {
+    "hessian": Work("H times a vector", lambda case: _hessian_products(case)(case.vector.double())),
+    "gauss-newton": Work("G times a vector", lambda case: _gauss_newton_products(case)(case.vector.double())),
+    "columns": Work(
+        f"H times {BLOCK} vectors", lambda case: _products(_hessian_products(case), case.block[:, :COLUMNS])
     ),
-    Benchmark(
-        "columns",
-        f"H times {BLOCK} vectors",
-        lambda case: _products(_hessian_products(case), case.block[:, :COLUMNS]),
+    "projected": Work(f"G and H-term in {DIRECTIONS} directions", _few_columns),
+    "eigenvalue": Work(
+        f"largest eigenvalue of H to {TOLERANCE:g}", lambda case: _largest_eigenvalues(case, 1)
     ),
-    Benchmark("projected", f"G and H-term in {DIRECTIONS} directions", _few_columns),
-    Benchmark(
-        "eigenvalue", f"largest eigenvalue of H to {TOLERANCE:g}", lambda case: _largest_eigenvalues(case, 1)
-    ),
-    Benchmark(
-        "eigenvalues",
+    "eigenvalues": Work(
         f"{EIGENVALUES} largest eigenvalues of H to {TOLERANCE:g}",
         lambda case: _largest_eigenvalues(case, EIGENVALUES),
     ),
-    Benchmark(
-        "density",
+    "density": Work(
         f"density of H, {PROBES} probes of {STEPS} products; its upper end",
         lambda case: _largest_eigenvalues(case, 1),
     ),
-    Benchmark("dense", "all of H", _dense_matrix, few=True),
-    Benchmark("trace", "trace of G, which is that of H", _trace, perceptron=True),
-    Benchmark("gram", "Gram matrix of one output", _gram, perceptron=True),
-)
+    "trace": Work("trace of G, which is that of H", _trace, perceptron=True),
+    "gram": Work("Gram matrix of one output", _gram, perceptron=True),
+}
+"""Works by their name on the command line."""

@@ -1,8 +1,8 @@
 """Networks on which rules for learning rates are judged, in a design and a hold-out half, and their samples.
 
 The halves were fixed before any rule was tried. A rule is made on the *design* half alone, and frozen before the
-*holdout* half is run; only the latter has residual networks and attention. Samples are digits, colour images or
-generated stripes, and letters of the project's own texts.
+*holdout* half is run; only the latter has residual networks and attention. Samples are digits, colour images of an
+archive, and letters of the project's own texts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from simulate.data import Images, digits, opened, sample as drawn
+from simulate.data import opened, sample as drawn
 from theory import zone
 
 SAMPLES = 1024
@@ -34,7 +34,6 @@ SYMBOLS = len(string.ascii_lowercase) + 4
 
 _TEXTS = ("conventions.md", "measure.md", "plan.md", "verdicts.md", "watch.md")
 _DOCS = Path(__file__).parents[2] / "docs"
-_PICTURES, _SIDE = 2000, 32
 
 
 class Samples(NamedTuple):
@@ -47,56 +46,20 @@ class Samples(NamedTuple):
 def samples_of(source: str, seed: int, *, images: str | None = None, count: int = SAMPLES) -> Samples:
     """Return samples of the data, drawn by the seed.
 
-    `images` is the path of an ``.npz`` archive as for `simulate.data.load_images`; generated images if None.
+    `images` is the path of an ``.npz`` archive as for `simulate.data.load_images`, for sources of colour images.
 
     Examples
     --------
-    >>> [tuple(samples_of(s, 0, count=5).inputs.shape) for s in ("digits-8", "images-16", "text")]
-    [(5, 1, 8, 8), (5, 3, 16, 16), (5, 16)]
+    >>> [tuple(samples_of(s, 0, count=5).inputs.shape) for s in ("digits-8", "text")]
+    [(5, 1, 8, 8), (5, 16)]
     """
     rng = np.random.default_rng((seed, 1))
     if source == "text":
         return _windows(rng, count)
     kind, side = source.split("-")
-    whole = digits((1, int(side), int(side))) if kind == "digits" else _images(images, int(side))
+    path, channels = ("digits", 1) if kind == "digits" else (str(images), 3)
+    whole = opened(path, (channels, int(side), int(side)))
     return Samples(*drawn(whole, rng, count).tensors(dtype=torch.float32))
-
-
-def _images(path: str | None, side: int) -> Images:
-    if path is not None:
-        return opened(path, (3, side, side))
-    whole = stand_in()
-    small = nn.functional.adaptive_avg_pool2d(torch.from_numpy(whole.images), side).numpy()
-    return Images(small / small.std(), whole.labels)
-
-
-@cache
-def stand_in() -> Images:
-    """Return ten classes of coloured stripes under noise, which differ in direction and density.
-
-    No pixel by itself tells anything of the class, as in photographs.
-
-    Examples
-    --------
-    >>> stand_in().images.shape, round(float(stand_in().images.std()), 9)
-    ((2000, 3, 32, 32), 1.0)
-    """
-    rng = np.random.default_rng(0)
-    labels = np.arange(_PICTURES) % 10
-    colours = rng.standard_normal((_PICTURES, 3, 1, 1))
-    stripes = colours / np.linalg.norm(colours, axis=1, keepdims=True) * _stripes(rng, labels)[:, None]
-    noise = rng.standard_normal((_PICTURES, 3, _SIDE, _SIDE))
-    images = 1.5 * stripes + noise
-    return Images((images - images.mean()) / images.std(), labels.astype(np.int64))
-
-
-def _stripes(rng: np.random.Generator, labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return waves in five directions and two lengths, (N, side, side)."""
-    angle, length = np.pi * (labels % 5) / 5, np.where(labels < 5, 10.0, 6.0)
-    y, x = np.mgrid[:_SIDE, :_SIDE]
-    along = np.cos(angle)[:, None, None] * x + np.sin(angle)[:, None, None] * y
-    phase = rng.uniform(0, 2 * np.pi, len(labels))
-    return np.sqrt(2) * np.sin(2 * np.pi * along / length[:, None, None] + phase[:, None, None])
 
 
 def _windows(rng: np.random.Generator, count: int) -> Samples:
@@ -129,8 +92,8 @@ class Network:
 
     Attributes
     ----------
-    name, family, half
-        Name, architecture, and the half, `design` or `holdout`.
+    name, half
+        Name, and the half, `design` or `holdout`.
     source
         Source of its samples.
     start
@@ -143,7 +106,6 @@ class Network:
     """
 
     name: str
-    family: str
     half: str
     source: str
     start: str
@@ -175,11 +137,6 @@ class Network:
     def targets(self, classes: Tensor) -> Tensor:
         """Return classes (N,) in the form that the loss takes."""
         return nn.functional.one_hot(classes, 10).float() if self.squared else classes
-
-
-def half(name: str) -> tuple[Network, ...]:
-    """Return the networks of the half `design` or `holdout`."""
-    return tuple(network for network in NETWORKS if network.half == name)
 
 
 # --- starts ------------------------------------------------------------------------------------------------------
@@ -296,56 +253,46 @@ def _letter_convolutions(width: int) -> nn.Module:
 # --- the halves --------------------------------------------------------------------------------------------------
 
 
-def _network(
-    half: str,
-    family: str,
-    source: str,
-    start: str,
-    what: str,
-    module: Callable[[], nn.Module],
-    squared: bool = False,
-) -> Network:
-    return Network(f"{what}-{source.split('-')[0]}-{start}", family, half, source, start, module, squared)
+_Row = tuple[str, str, str, Callable[[], nn.Module]]
 
+_ROWS: dict[str, tuple[_Row, ...]] = {
+    "design": (
+        ("relu", "digits-8", "torch", lambda: _perceptron(64, 64, 64, 10)),
+        ("deep-relu", "digits-8", "he", lambda: _perceptron(64, 48, 48, 48, 48, 10)),
+        ("tanh-squared", "digits-8", "torch", lambda: _perceptron(64, 64, 10, act=nn.Tanh)),
+        ("lenet-300-100", "digits-28", "edge", lambda: _perceptron(784, 300, 100, 10)),
+        ("lenet-5", "images-32", "torch", lambda: _lenet_5(nn.MaxPool2d)),
+        ("convolutions", "images-16", "torch", lambda: _convolutions(3, 16, 32)),
+        ("convolutions", "text", "he", lambda: _letter_convolutions(24)),
+        ("batch-norm", "images-16", "he", lambda: _convolutions(3, 12, 24, norm=True)),
+        ("layer-norm", "text", "torch", lambda: _letters(96, 96, norm=True)),
+    ),
+    "holdout": (
+        ("gelu", "text", "torch", lambda: _letters(96, act=nn.GELU)),
+        ("relu", "digits-8", "edge", lambda: _perceptron(64, 80, 40, 10)),
+        ("lenet-300-100", "digits-28", "torch", lambda: _perceptron(784, 300, 100, 10)),
+        ("lenet-5-average", "images-32", "he", lambda: _lenet_5(nn.AvgPool2d)),
+        ("convolutions", "images-16", "he", lambda: _convolutions(3, 8, 16, 32)),
+        ("batch-norm", "digits-8", "torch", lambda: _convolutions(1, 16, 16, norm=True)),
+        (
+            "layer-norm", "digits-8", "he",
+            lambda: _perceptron(64, 64, 64, 10, norm=True, drop=0.1),
+        ),
+        ("residual", "images-16", "torch", lambda: _residual(3, 12, 2)),
+        ("residual", "digits-8", "he", lambda: _residual(1, 12, 2)),
+        (
+            "attention", "text", "torch",
+            lambda: _Transformer(nn.Embedding(SYMBOLS, 32), CONTEXT, SYMBOLS, drop=0.1),
+        ),
+        ("attention", "images-16", "torch", lambda: _Transformer(
+            nn.Sequential(nn.Conv2d(3, 32, 4, stride=4), nn.Flatten(2), _SwapAxes()), 16, 10
+        )),
+    ),
+}  # fmt: skip
+"""What is built, source, start and module of the networks of each half."""
 
-NETWORKS: tuple[Network, ...] = (
-    _network("design", "perceptron", "digits-8", "torch", "relu", lambda: _perceptron(64, 64, 64, 10)),
-    _network("design", "perceptron", "digits-8", "he", "deep-relu", lambda: _perceptron(64, 48, 48, 48, 48, 10)),
-    _network(
-        "design", "perceptron", "digits-8", "torch", "tanh-squared",
-        lambda: _perceptron(64, 64, 10, act=nn.Tanh), squared=True,
-    ),
-    _network("design", "lenet", "digits-28", "edge", "lenet-300-100", lambda: _perceptron(784, 300, 100, 10)),
-    _network("design", "lenet", "images-32", "torch", "lenet-5", lambda: _lenet_5(nn.MaxPool2d)),
-    _network("design", "convolution", "images-16", "torch", "convolutions", lambda: _convolutions(3, 16, 32)),
-    _network("design", "convolution", "text", "he", "convolutions", lambda: _letter_convolutions(24)),
-    _network(
-        "design", "batch-normalised", "images-16", "he", "batch-norm",
-        lambda: _convolutions(3, 12, 24, norm=True),
-    ),
-    _network(
-        "design", "layer-normalised", "text", "torch", "layer-norm", lambda: _letters(96, 96, norm=True)
-    ),
-    _network("holdout", "perceptron", "text", "torch", "gelu", lambda: _letters(96, act=nn.GELU)),
-    _network("holdout", "perceptron", "digits-8", "edge", "relu", lambda: _perceptron(64, 80, 40, 10)),
-    _network("holdout", "lenet", "digits-28", "torch", "lenet-300-100", lambda: _perceptron(784, 300, 100, 10)),
-    _network("holdout", "lenet", "images-32", "he", "lenet-5-average", lambda: _lenet_5(nn.AvgPool2d)),
-    _network("holdout", "convolution", "images-16", "he", "convolutions", lambda: _convolutions(3, 8, 16, 32)),
-    _network(
-        "holdout", "batch-normalised", "digits-8", "torch", "batch-norm",
-        lambda: _convolutions(1, 16, 16, norm=True),
-    ),
-    _network(
-        "holdout", "layer-normalised", "digits-8", "he", "layer-norm",
-        lambda: _perceptron(64, 64, 64, 10, norm=True, drop=0.1),
-    ),
-    _network("holdout", "residual", "images-16", "torch", "residual", lambda: _residual(3, 12, 2)),
-    _network("holdout", "residual", "digits-8", "he", "residual", lambda: _residual(1, 12, 2)),
-    _network(
-        "holdout", "attention", "text", "torch", "attention",
-        lambda: _Transformer(nn.Embedding(SYMBOLS, 32), CONTEXT, SYMBOLS, drop=0.1),
-    ),
-    _network("holdout", "attention", "images-16", "torch", "attention", lambda: _Transformer(
-        nn.Sequential(nn.Conv2d(3, 32, 4, stride=4), nn.Flatten(2), _SwapAxes()), 16, 10
-    )),
-)  # fmt: skip
+NETWORKS = tuple(
+    Network(f"{what}-{source.split('-')[0]}-{start}", half, source, start, module, "squared" in what)
+    for half, rows in _ROWS.items()
+    for what, source, start, module in rows
+)

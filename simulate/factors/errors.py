@@ -160,7 +160,7 @@ def factor_errors(
         else:
             sizes = (part.stop - part.start for part in cuts(count, _BLOCK))
             blocks = (matrix.vectors(random_signs(rng, (size, matrix.dim))) for size in sizes)
-            parts = [_along(matrix, several, signs, unit) for signs in blocks]
+            parts = [_products(matrix, several, signs, unit) for signs in blocks]
             compared = [_joined(own) for own in zip(*parts, strict=True)]
             for i, own in enumerate(names):
                 if (block := matrix.block(*own)).dim <= most:
@@ -238,7 +238,7 @@ def _joined(parts: Sequence[_Compared]) -> _Compared:
     return _Compared(np.concatenate(wholes), np.concatenate(insides), joined)
 
 
-def _along(
+def _products(
     matrix: Operator, factors: Sequence[KroneckerFactors], signs: Tensor, unit: float
 ) -> list[_Compared]:
     nearly, total = [each(signs) for each in factors], torch.zeros_like(signs)

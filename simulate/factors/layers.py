@@ -242,14 +242,14 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
 def corrected(objective: Objective, root: Root, blocks: Sequence[FactorBlock]) -> list[FactorBlock]:
     """Return Kronecker blocks with the exact diagonal of the matrix in their eigenbasis, by one more pass."""
     names = {name: i for i, name in enumerate(objective.blocks())}
-    kept = [block for block in blocks if isinstance(block, KroneckerBlock)]
+    kronecker = [block for block in blocks if isinstance(block, KroneckerBlock)]
     totals = [
         block.outputs.new_zeros(len(block.outputs), block.outputs.shape[1], block.inputs.shape[1])
-        for block in kept
+        for block in kronecker
     ]
     with objective.ranks.together("factors"), objective.measured(), torch.enable_grad():
         for part in _parts(objective, root):
-            for block, total in zip(kept, totals, strict=True):
+            for block, total in zip(kronecker, totals, strict=True):
                 steep, patches = _factors(part, tuple(names[name] for name in block.places))
                 left, right = (basis.to(steep) for basis in block.bases)
                 seen = torch.einsum("goa,ngrol->ngral", left, steep)

@@ -101,16 +101,16 @@ def estimated_diagonal(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int
     what = f"{3 * _BLOCK} vectors of {operator.dim} numbers"
     _memory.require_free("matrix", 8 * 3 * _BLOCK * operator.dim, what, device=operator.device)
     mean = torch.zeros(operator.dim, dtype=torch.float64, device=operator.device)
-    squares, seen, unit = torch.zeros_like(mean), 0, 0.0
-    while seen < probes:
-        count = min(_BLOCK, probes - seen)
+    squares, used, unit = torch.zeros_like(mean), 0, 0.0
+    while used < probes:
+        count = min(_BLOCK, probes - used)
         signs = operator.vectors(random_signs(rng, (count, operator.dim)))
         entries = (signs * operator(signs)).double()
         unit = unit or unit_of(entries)  # in which squares neither overflow nor vanish
         for entry in entries / unit:
-            seen += 1
+            used += 1
             change = entry - mean
-            mean += change / seen
+            mean += change / used
             squares += change * (entry - mean)
     return DiagonalEstimate(unit * mean, unit * (squares / (probes - 1) / probes).sqrt())
 

@@ -278,13 +278,13 @@ def by_sample(objective: Objective) -> bool:
     batch = objective.few()
     if objective.head_of(batch) is None:  # otherwise its logits take more memory than a pass may
         batch = largest_batch(objective)
-    asked = [window(batch.inputs, order) for order in _orders(rows(batch.targets))]
+    reordered = [window(batch.inputs, order) for order in _orders(rows(batch.targets))]
     if objective.several and objective.head_of(batch) is None:
         spread = [inputs for inputs, _ in spread_samples(objective)]
-        asked.append(joined([spread[i] for i in np.random.default_rng(0).permutation(len(spread))]))
+        reordered.append(joined([spread[i] for i in np.random.default_rng(0).permutation(len(spread))]))
     with objective.measured(), torch.enable_grad():
         try:
-            return all(_keeps_order(objective, inputs) for inputs in asked)
+            return all(_keeps_order(objective, inputs) for inputs in reordered)
         except (ValueError, RuntimeError):  # outputs without derivatives by the nudges, for example
             return False
 

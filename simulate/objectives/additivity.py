@@ -176,7 +176,7 @@ class _Part(NamedTuple):
 
 
 def coupling(
-    asked: ObjectiveLike, pieces: Sequence[Piece], *, most: int = SAMPLES, loss_alone: bool = False
+    objective: ObjectiveLike, pieces: Sequence[Piece], *, most: int = SAMPLES, loss_alone: bool = False
 ) -> str:
     """Return why the loss of these samples does not split into parts, in words; empty if it does, or is random.
 
@@ -189,22 +189,22 @@ def coupling(
     )  # data may be periodic, or sorted by class
     with torch.no_grad():
         groups = ([pieces[i] for i in sorted(order[start::count])] for start in range(count))
-        return next(filter(None, (_group_coupling(asked, group, loss_alone) for group in groups)), "")
+        return next(filter(None, (_group_coupling(objective, group, loss_alone) for group in groups)), "")
 
 
-def mixing(asked: ObjectiveLike, batch: Batch) -> str:
+def mixing(objective: ObjectiveLike, batch: Batch) -> str:
     """Return how a batch as a whole mixes its samples, in words: empty if its parts have the outputs of the whole.
 
     The parts are those of two splits, so that all samples take part, and a single sample. Call it within
     `preserve_state`.
     """
-    count, leaves = rows(batch.inputs), asked.leaves()
+    count, leaves = rows(batch.inputs), objective.leaves()
     if count < 2:
         return ""
 
     def outputs(places: Sequence[int] | slice) -> Tensor:
         some = places if isinstance(places, slice) else torch.tensor(places)
-        return asked.outputs(leaves, window(batch.inputs, some))
+        return objective.outputs(leaves, window(batch.inputs, some))
 
     with torch.no_grad():
         try:
@@ -216,7 +216,7 @@ def mixing(asked: ObjectiveLike, batch: Batch) -> str:
                 # a single sample may come without its axis
                 if found.numel() == expected.numel():
                     found = found.reshape_as(expected)
-                    if _outputs_agree(asked, batch.inputs, found, expected):
+                    if _outputs_agree(objective, batch.inputs, found, expected):
                         continue
                 return MIXED if alike(outputs(slice(None)), whole) else ""  # a model that draws
         except Exception:  # user code may need more samples
@@ -224,28 +224,28 @@ def mixing(asked: ObjectiveLike, batch: Batch) -> str:
     return ""
 
 
-def alone(asked: ObjectiveLike, batch: Batch) -> bool:
+def alone(objective: ObjectiveLike, batch: Batch) -> bool:
     """Return whether one of the samples has the same row of outputs without the others.
 
     Call it within `preserve_state`.
     """
-    count, leaves = rows(batch.targets), asked.leaves()
+    count, leaves = rows(batch.targets), objective.leaves()
     one = slice(count // 2, count // 2 + 1)
     with torch.no_grad(), suppress(Exception):  # a model may not take a single sample
-        outputs = asked.outputs(leaves, batch.inputs)
+        outputs = objective.outputs(leaves, batch.inputs)
         if outputs.ndim and len(outputs) == count:
             return _outputs_agree(
-                asked, batch.inputs, asked.outputs(leaves, window(batch.inputs, one)), outputs[one]
+                objective, batch.inputs, objective.outputs(leaves, window(batch.inputs, one)), outputs[one]
             )
     return False
 
 
-def _outputs_agree(asked: ObjectiveLike, inputs: Any, found: Tensor, expected: Tensor) -> bool:
+def _outputs_agree(objective: ObjectiveLike, inputs: Any, found: Tensor, expected: Tensor) -> bool:
     """Return whether outputs agree in the narrowest type that the model computes in, though returned as doubles."""
     if alike(found, expected) or found.dtype is not torch.float64:
         return alike(found, expected)
     with torch.enable_grad():
-        nodes = graph_nodes([asked.outputs(asked.leaves(), inputs)])
+        nodes = graph_nodes([objective.outputs(objective.leaves(), inputs)])
     types = {m.dtype for node in nodes for m in node._input_metadata} & {torch.float32, torch.float64}
     narrowest = max(types, key=lambda dtype: torch.finfo(dtype).eps, default=found.dtype)
     return alike(found.to(narrowest), expected.to(narrowest))
@@ -260,14 +260,14 @@ def _sides(count: int) -> Iterator[list[int]]:
     yield [count // 2]
 
 
-def _group_coupling(asked: ObjectiveLike, pieces: Sequence[Piece], loss_alone: bool) -> str:
+def _group_coupling(objective: ObjectiveLike, pieces: Sequence[Piece], loss_alone: bool) -> str:
     if len(pieces) < 2:
         return ""
     try:
-        whole = _part(asked, pieces)
+        whole = _part(objective, pieces)
         if not whole.weight:  # the mean over no samples is NaN
             return ""
-        loss = _Loss(asked, whole)
+        loss = _Loss(objective, whole)
     except Exception:  # user code may not take these samples
         return UNKNOWN
     if not math.isfinite(loss.whole) or not bool(whole.outputs.isfinite().all()):
@@ -276,23 +276,23 @@ def _group_coupling(asked: ObjectiveLike, pieces: Sequence[Piece], loss_alone: b
         inside = set(split(len(pieces)))
         sides = [[i for i in range(len(pieces)) if (i in inside) == side] for side in (True, False)]
         try:
-            found = _split_coupling(asked, loss, whole, pieces, sides, loss_alone)
+            found = _split_coupling(objective, loss, whole, pieces, sides, loss_alone)
         except Exception:  # user code may need more samples
             return _FEWER
         if found:
             # outputs that differ for the same samples are random, not coupled
-            draws = found == MIXED and not alike(_part(asked, pieces).outputs, whole.outputs)
+            draws = found == MIXED and not alike(_part(objective, pieces).outputs, whole.outputs)
             return "" if draws else found
     return ""
 
 
-def _part(asked: ObjectiveLike, pieces: Sequence[Piece]) -> _Part:
+def _part(objective: ObjectiveLike, pieces: Sequence[Piece]) -> _Part:
     inputs, targets = (joined(list(each)) for each in zip(*pieces, strict=True))
-    return _Part(asked.outputs(asked.leaves(), inputs), targets, asked.weight(targets))
+    return _Part(objective.outputs(objective.leaves(), inputs), targets, objective.weight(targets))
 
 
 def _split_coupling(
-    asked: ObjectiveLike,
+    objective: ObjectiveLike,
     loss: _Loss,
     whole: _Part,
     pieces: Sequence[Piece],
@@ -306,31 +306,31 @@ def _split_coupling(
     for side in sides:
         taken = [pieces[i] for i in side]
         if not by_row:  # outputs have no row for each sample
-            parts.append(_part(asked, taken))
+            parts.append(_part(objective, taken))
             continue
         outputs = torch.cat([own[i] for i in side])
         if not loss_alone:
-            found = _part(asked, taken).outputs
-            if not _outputs_agree(asked, joined([x for x, _ in taken]), found, outputs):
+            found = _part(objective, taken).outputs
+            if not _outputs_agree(objective, joined([x for x, _ in taken]), found, outputs):
                 return MIXED
         targets = joined([y for _, y in taken])
-        parts.append(_Part(outputs, targets, asked.weight(targets)))
+        parts.append(_Part(outputs, targets, objective.weight(targets)))
     return loss.coupled(parts)
 
 
 class _Loss:
     """The loss as a function of outputs, in double precision if possible, where rounding is not taken for coupling."""
 
-    def __init__(self, asked: ObjectiveLike, whole: _Part) -> None:
-        self._asked, self._part = asked, whole
-        self._criterion = _in_double(asked.criterion, whole) or asked.criterion
+    def __init__(self, objective: ObjectiveLike, whole: _Part) -> None:
+        self._objective, self._part = objective, whole
+        self._criterion = _in_double(objective.criterion, whole) or objective.criterion
         self.whole = self._value(whole)
 
     def coupled(self, parts: Sequence[_Part]) -> str:
         """Return why the loss is not the mean, or sum, of these parts, in words; empty if it is."""
         losses = [self._value(part) for part in parts]
         every, expected = [self.whole, *losses], sum(losses)
-        if self._asked.reduction == "mean":
+        if self._objective.reduction == "mean":
             total = sum(part.weight for part in parts)
             adds_up = math.isclose(
                 total, self._part.weight, rel_tol=1e-6
@@ -350,7 +350,7 @@ class _Loss:
         close = math.isfinite(expected) and abs(self.whole - expected) <= least
         if close or self._value(self._part) != self.whole:
             return ""
-        return SUM if abs(self.whole - sum(losses)) <= least else _NEITHER[self._asked.reduction]
+        return SUM if abs(self.whole - sum(losses)) <= least else _NEITHER[self._objective.reduction]
 
     def _value(self, part: _Part) -> float:
         return float(self._criterion(part.outputs.clone(), part.targets))

@@ -116,11 +116,11 @@ def held(data: Iterable[Any]) -> list[Any]:
     """
     if _sized(data):
         return list(data)
-    most, total, found, seen = _memory.available("cpu") / 2, 0, list[Any](), set[int]()
+    most, total, found, addresses = _memory.available("cpu") / 2, 0, list[Any](), set[int]()
     for item in bounded(data):
         found.append(item)
-        new = {place: size for place, size in _bytes_by_address(item).items() if place not in seen}
-        seen.update(new)
+        new = {place: size for place, size in _bytes_by_address(item).items() if place not in addresses}
+        addresses.update(new)
         total += sum(new.values())
         if total > most:
             raise ValueError(

@@ -106,21 +106,21 @@ def arguments(model: nn.Module, inputs: Any) -> tuple[tuple[Any, ...], dict[str,
     """
     if not isinstance(inputs, Mapping):
         return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
-    given = dict(inputs)
+    by_name = dict(inputs)
     try:
         parameters = list(inspect.signature(model.forward).parameters.values())
     except (TypeError, ValueError):  # written in C, say: a wrong call fails by itself
-        return (), given
+        return (), by_name
     own = [p for p in parameters if p.kind in _NAMED]
     needed = [p for p in parameters if p.kind in (*_NAMED, *_PLACED) and p.default is p.empty]
     anything = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    unknown = [] if anything else [name for name in given if name not in [p.name for p in own]]
-    missing = [p.name for p in needed if p.name not in given or p.kind is p.POSITIONAL_ONLY]
+    unknown = [] if anything else [name for name in by_name if name not in [p.name for p in own]]
+    missing = [p.name for p in needed if p.name not in by_name or p.kind is p.POSITIONAL_ONLY]
     if not unknown and not missing:
-        return (), given
+        return (), by_name
     takes_one = any(p.kind in _PLACED or p.kind is p.VAR_POSITIONAL for p in parameters)
-    if takes_one and len(needed) <= 1 and not any(p.name in given for p in own):
-        return (given,), {}
+    if takes_one and len(needed) <= 1 and not any(p.name in by_name for p in own):
+        return (by_name,), {}
     got = [f"{', '.join(map(str, unknown))} too"] if unknown else []
     got = " and ".join([*got, f"no {', '.join(missing)}"] if missing else got)
     takes = ", ".join(p.name for p in parameters if p.kind in (*_NAMED, *_PLACED))
@@ -314,8 +314,8 @@ class Labels:
         ValueError
             If the model's own loss is no cross-entropy of its logits with them, or it takes labels and fails with them.
         """
-        kept = (labels[:, 1:] != IGNORED).any(1).nonzero()
-        place = int(kept[0]) if len(kept) else 0
+        predicted = (labels[:, 1:] != IGNORED).any(1).nonzero()
+        place = int(predicted[0]) if len(predicted) else 0
         one = slice(place, place + 1)
         inputs, labels = window(inputs, one), labels[one]
         away = list[Tensor]()
@@ -326,7 +326,7 @@ class Labels:
             logits = self._form.read(call(away, inputs))
             if logits.shape[:-1] != labels.shape:
                 return False
-            if not len(kept):
+            if not len(predicted):
                 labels = torch.arange(labels.numel(), device=labels.device).view_as(labels) % logits.shape[-1]
             own = self._own_loss(call, away, {**inputs, "labels": labels})
             if own is None:

@@ -52,11 +52,11 @@ def head_product(
         for rows in rows_of(objective, head, hidden.detach(), batch.targets):
             yield _Chunk(objective, rows, weight, bias, matrix)
 
-    kept = list(chunks()) if _memory.is_free(2 * _HELD * size, objective.device) else None
+    stored = list(chunks()) if _memory.is_free(2 * _HELD * size, objective.device) else None
     curved = matrix in ("hessian", "h_term")
     if curved:
         steep = (
-            torch.cat([chunk.slope @ weight for chunk in kept or chunks()]).view_as(hidden).requires_grad_()
+            torch.cat([chunk.slope @ weight for chunk in stored or chunks()]).view_as(hidden).requires_grad_()
         )
     else:
         steep = hidden.new_zeros(()).expand_as(hidden).requires_grad_()
@@ -65,11 +65,11 @@ def head_product(
     def product(vector: Leaves) -> Leaves:
         change, *second = slopes(back_to_body, (steep, *leaves) if curved else steep, vector)
         own = [None if place is None else vector[place] for place in places]
-        shares = _shares(objective, kept or chunks(), change, own) if matrix == "empirical_fisher" else None
+        shares = _shares(objective, stored or chunks(), change, own) if matrix == "empirical_fisher" else None
         back = torch.empty_like(hidden, requires_grad=False).flatten(0, 1)
         free = zip((weight, bias), places, strict=True)
         added = [None if p is None or place is None else torch.zeros_like(p) for p, place in free]
-        for chunk in kept or chunks():
+        for chunk in stored or chunks():
             moved = change.flatten(0, 1)[chunk.rows.place]
             back[chunk.rows.place] = chunk.pull_back(moved, own, shares, added)
         found = list(slopes(hidden, leaves, back.view_as(hidden)))

@@ -93,11 +93,11 @@ def head_of(objective: ObjectiveLike, inputs: Any) -> Head | None:
     """
     if objective.model is None:
         return None
-    leaves, seen = objective.leaves(), list[tuple[nn.Linear, Tensor, Tensor]]()
+    leaves, calls = objective.leaves(), list[tuple[nn.Linear, Tensor, Tensor]]()
 
     def note(layer: Any, given: tuple[Any, ...], found: Any) -> None:
         if len(given) == 1 and isinstance(found, Tensor):
-            seen.append((layer, given[0], found))
+            calls.append((layer, given[0], found))
 
     with torch.no_grad():
         try:
@@ -106,11 +106,11 @@ def head_of(objective: ObjectiveLike, inputs: Any) -> Head | None:
                     if type(part) is nn.Linear and "forward" not in vars(part) and not hooked(part):
                         stack.callback(part.register_forward_hook(note).remove)
                 outputs = objective.returned(leaves, inputs)
-            last = [found for found in seen if found[2] is outputs]
+            last = [found for found in calls if found[2] is outputs]
             if len(last) != 1 or outputs.ndim != 3 or outputs[0].numel() < LARGE:
                 return None
             layer, hidden, _ = last[0]
-            if hooked(layer) or sum(other is layer for other, *_ in seen) != 1:
+            if hooked(layer) or sum(other is layer for other, *_ in calls) != 1:
                 return None
             path = next(name for name, module in objective.model.named_modules() if module is layer)
             head = Head(layer, path, *outputs.shape[1:])

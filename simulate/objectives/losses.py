@@ -321,16 +321,16 @@ def _by_attribute(batch: Any) -> Any:
 def _as_inputs(model: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     if keywords:
         signature = inspect.signature(model.forward)
-        given = dict(signature.bind(*args, **keywords).arguments)
+        bound = dict(signature.bind(*args, **keywords).arguments)
         for name, parameter in signature.parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
-                given |= given.pop(name, {})
-            elif parameter.kind is parameter.VAR_POSITIONAL and name in given:
+                bound |= bound.pop(name, {})
+            elif parameter.kind is parameter.VAR_POSITIONAL and name in bound:
                 raise ValueError(
                     f"loss must call the model with arguments by name, got {len(args)} without a name: its forward"
                     f" takes any number as *{name}"
                 )
-        return given
+        return bound
     return args[0] if len(args) == 1 and not isinstance(args[0], tuple) else args
 
 
@@ -399,8 +399,8 @@ def mean_denominator(loss: Loss) -> Count:
                     f" {targets.dtype} of shape {tuple(targets.shape)}"
                 )
             return float(targets.numel() // targets.shape[1])
-        kept = targets[targets != ignored]
-        return float(kept.numel()) if weight is None else float(weight[kept].sum())
+        counted = targets[targets != ignored]
+        return float(counted.numel()) if weight is None else float(weight[counted].sum())
 
     return count
 
@@ -441,9 +441,9 @@ def _classes(loss: nn.CrossEntropyLoss, outputs: tuple[int, ...], targets: Tenso
         outputs[1:],
         "; if they are shares of the classes, save them as floats" * (targets.shape[1:] == outputs),
     )
-    kept = labels[labels != loss.ignore_index]
-    if len(kept) and not 0 <= int(kept.min()) <= int(kept.max()) < outputs[0]:
-        got = f"{int(kept.min())}..{int(kept.max())}"
+    counted = labels[labels != loss.ignore_index]
+    if len(counted) and not 0 <= int(counted.min()) <= int(counted.max()) < outputs[0]:
+        got = f"{int(counted.min())}..{int(counted.max())}"
         raise ValueError(f"labels must be 0..{outputs[0] - 1} for {outputs[0]} outputs, got {got}")
     return labels
 

@@ -196,17 +196,17 @@ def _cross_entropy(
 
 def _of_classes(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Tensor | float:
     """Return the weight of every sample and place, (N, 1, ...), from its class; one number if all are equal."""
-    kept = batch.targets != loss.ignore_index
+    counted = batch.targets != loss.ignore_index
     if loss.weight is None:
-        each, count = kept.to(outputs.dtype), float(kept.sum())
+        each, count = counted.to(outputs.dtype), float(counted.sum())
     else:
-        own = loss.weight[batch.targets.where(kept, 0)] * kept
+        own = loss.weight[batch.targets.where(counted, 0)] * counted
         # smoothing spreads a share of the target over all classes, each with its weight
         spread = loss.label_smoothing * loss.weight.mean()
-        each, count = (1 - loss.label_smoothing) * own + spread * kept, float(own.sum())
+        each, count = (1 - loss.label_smoothing) * own + spread * counted, float(own.sum())
     # with ignored classes only, all weights are zero, so that the denominator does not matter
     factor = batch.factor / (count or 1.0) if loss.reduction == "mean" else batch.factor
-    if loss.weight is None and bool(kept.all()):
+    if loss.weight is None and bool(counted.all()):
         return factor
     return (factor * each).unsqueeze(1)
 

@@ -270,15 +270,15 @@ def _tested_batch(objective: ObjectiveLike) -> Batch | None:
 def _loss_twice(objective: ObjectiveLike, batch: Batch) -> tuple[Any] | None:
     """Return the loss after two calls on copies of the arguments; refuse side effects. None if the first call fails."""
     leaves = tuple(leaf.detach().clone().requires_grad_() for leaf in objective.leaves())
-    given = copied((batch.inputs, batch.targets))
+    copies = copied((batch.inputs, batch.targets))
     own = zip(objective.names, leaves, objective.leaves(), strict=True)
     fixed = ((name, p, p.detach().clone()) for name, p in objective.fixed.items())
     known = [(name, p, p._version, before) for name, p, before in (*own, *fixed)]
 
     def results() -> tuple[Tensor, Any]:
         with preserve_state(objective.model, objective.training):
-            outputs = objective.outputs(leaves, given[0])
-            return outputs.detach().clone(), loss_of(objective.criterion, outputs, given[1])
+            outputs = objective.outputs(leaves, copies[0])
+            return outputs.detach().clone(), loss_of(objective.criterion, outputs, copies[1])
 
     def require_unchanged() -> None:
         for name, p, version, values in known:
@@ -286,7 +286,7 @@ def _loss_twice(objective: ObjectiveLike, batch: Batch) -> tuple[Any] | None:
                 raise ValueError(
                     f"model must not write into its parameters when it is called, got {name!r} written"
                 )
-        pairs = zip(tensors(given), tensors((batch.inputs, batch.targets)), strict=True)
+        pairs = zip(tensors(copies), tensors((batch.inputs, batch.targets)), strict=True)
         if not all(_equal(after, before) for after, before in pairs):
             raise ValueError(
                 "model and loss must not write into inputs or targets, got a change; copy them first"
@@ -310,7 +310,7 @@ def _loss_twice(objective: ObjectiveLike, batch: Batch) -> tuple[Any] | None:
     with suppress(Exception), preserve_state(objective.model, objective.training):
         for _ in range(2):
             outputs = found[0].clone().requires_grad_(found[0].is_floating_point())
-            losses.append(loss_of(objective.criterion, outputs, given[1]))
+            losses.append(loss_of(objective.criterion, outputs, copies[1]))
     comparable = len(losses) == 2 and all(isinstance(loss, Tensor) for loss in losses)
     if comparable and not (_equal(*losses) or alike(*losses)):
         raise ValueError(

@@ -107,8 +107,8 @@ def _is_squared_error(loss: Loss, outputs: Tensor, targets: Any) -> bool:
 
 
 def _class_shares(loss: Any, classes: int, targets: Tensor) -> Tensor:
-    kept = targets[targets != loss.ignore_index].reshape(-1)
-    counts = torch.bincount(kept.long(), minlength=classes).double().cpu()
+    counted = targets[targets != loss.ignore_index].reshape(-1)
+    counts = torch.bincount(counted.long(), minlength=classes).double().cpu()
     counts = counts if loss.weight is None else counts * loss.weight.detach().double().cpu()
     return counts / counts.sum()
 
@@ -126,21 +126,21 @@ def _search(loss: Loss, outputs: Tensor, targets: Any) -> tuple[float, Tensor]:
         tolerance_change=0.0,
         line_search_fn="strong_wolfe",
     )
-    seen = list[tuple[float, Tensor]]()
+    tried = list[tuple[float, Tensor]]()
 
     def closure() -> Tensor:
         search.zero_grad()
         value = criterion(level.expand(rows(targets), *level.shape), wanted).reshape(())
         if not math.isfinite(value.item()):
             raise OverflowError(value.item())
-        seen.append((value.item(), level.detach().clone()))
+        tried.append((value.item(), level.detach().clone()))
         value.backward()
         return value
 
     # the search does not return from a step into infinity: the best point until then counts
     with torch.enable_grad(), suppress(OverflowError):
         search.step(closure)
-    if not seen:
+    if not tried:
         raise ValueError("loss must be finite for a constant output, got infinity or NaN")
-    value, best = min(seen, key=lambda each: each[0])
+    value, best = min(tried, key=lambda each: each[0])
     return value, best.cpu()

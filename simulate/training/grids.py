@@ -205,12 +205,12 @@ def train(
     chosen = common_orders(batches, 1 if whole else steps, like.device)
     chosen = itertools.repeat(next(chosen)) if whole else chosen
     for step in range(steps + 1):
-        columns = [i for i, asked in enumerate(at) if asked == step]
+        columns = [i for i, when in enumerate(at) if when == step]
         seen = watch(step, Cells(places, tuple(own))) if watch and columns and len(places) else {}
         for name, values in seen.items():
             held = (rates.numel(), len(at), *values.shape[1:])
-            kept = watched.setdefault(name, values.new_full(held, math.nan))
-            kept[places[:, None], columns] = values[:, None]
+            stored = watched.setdefault(name, values.new_full(held, math.nan))
+            stored[places[:, None], columns] = values[:, None]
         if step == steps:
             break
         batch = next(chosen)

@@ -80,13 +80,13 @@ def population(matrices: ArrayLike) -> Population:
     """
     matrices = _symmetric(matrices)
     values, basis = np.linalg.eigh(matrices.mean(axis=0))
-    kept = np.flatnonzero(values > _FLAT * values[-1])[::-1]
-    if len(kept) == 0 or values[-1] <= 0:
+    curved = np.flatnonzero(values > _FLAT * values[-1])[::-1]
+    if len(curved) == 0 or values[-1] <= 0:
         raise ValueError("matrices must be positive semidefinite and not all zero")
     factors = [_factor(matrix) for matrix in matrices]
     width = max(factor.shape[1] for factor in factors)
     padded = np.stack([np.pad(factor, ((0, 0), (0, width - factor.shape[1]))) for factor in factors])
-    return Population(values[kept], basis[:, kept], basis[:, kept].T @ padded)
+    return Population(values[curved], basis[:, curved], basis[:, curved].T @ padded)
 
 
 def largest_stable_rate(samples: Population, batch_size: float) -> StableRate:

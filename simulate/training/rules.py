@@ -91,15 +91,15 @@ class Rule:
         finally:
             torch.set_flush_denormal(before)
 
-    def _directions(self, gradients: Sequence[Tensor], kept: list[Tensor]) -> Sequence[Tensor]:
+    def _directions(self, gradients: Sequence[Tensor], averages: list[Tensor]) -> Sequence[Tensor]:
         if not self.momentum:
             return gradients
-        if not kept:  # torch starts even an average at the first gradient
-            kept += [g.clone() for g in gradients]
+        if not averages:  # torch starts even an average at the first gradient
+            averages += [g.clone() for g in gradients]
         else:
-            for held, g in zip(kept, gradients, strict=True):
+            for held, g in zip(averages, gradients, strict=True):
                 held.mul_(self.momentum).add_(g, alpha=1 - self.momentum if self.averaged else 1.0)
-        return kept
+        return averages
 
     def _adam(
         self, gradients: Sequence[Tensor], first: list[Tensor], second: list[Tensor], step: int
@@ -108,8 +108,8 @@ class Rule:
         # the kernel knows one rate for all networks, so it moves zeros at rate 1
         grads = [g.contiguous() for g in gradients]  # the kernel takes numbers in memory order
         moved = [torch.zeros_like(g) for g in grads]
-        for kept in (first, second):
-            kept += [] if kept else [torch.zeros_like(g) for g in grads]
+        for average in (first, second):
+            average += [] if average else [torch.zeros_like(g) for g in grads]
         device = grads[0].device
         steps = torch.full((len(grads),), float(step), dtype=torch.float32, device=device).unbind()
         torch.ops.aten._fused_adam_(

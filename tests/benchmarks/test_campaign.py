@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from benchmarks.mutants import record
-from benchmarks.mutants.__main__ import campaign, known, summary
+from benchmarks.mutants.__main__ import campaign, known
 from benchmarks.mutants.edits import Edit, edits, sample
 from benchmarks.mutants.reach import ROOT
 from benchmarks.mutants.trial import CAUGHT, Finding, Judging, Row, Told, Trial, preload, shift
@@ -173,18 +173,17 @@ def test_an_error_in_a_law_is_caught_and_its_absence_is_not() -> None:
 # --- what is kept and shown
 
 
-def made(*outcomes: str) -> dict[str, Any]:
+def made(*outcomes: str) -> Campaign:
     tried = zip(FIRST, outcomes, strict=False)
     found = [finding(edit, o, margins=0.123456, mover="a/b") for edit, o in tried]
     counts = {"folder": "theory", "passed": 5, "not_executed": 6, "executed": 70}
-    return summary(counts | {"seed": 3, "commit": "abc", "date": "2026-11-23"}, found, ROOT)
+    return record.summary(counts | {"seed": 3, "commit": "abc", "date": "2026-11-23"}, found, ROOT)
 
 
-def put_on_record(folder: Path, *made: dict[str, Any]) -> tuple[Campaign, ...]:
+def put_on_record(folder: Path, *made: Campaign) -> tuple[Campaign, ...]:
     """Return the record after campaigns in this folder, read from its file."""
-    new, file = folder / "new.json", folder / "campaign.json"
-    new.write_text(json.dumps({"folders": made}))
-    file.write_text(record.written([one._asdict() for one in record.merged(file, new)]))
+    file = folder / "campaign.json"
+    file.write_text(record.written(record.merged(campaigns(file), made)))
     return campaigns(file)
 
 
@@ -199,14 +198,14 @@ def test_a_record_is_read_as_it_was_made(tmp_path: Path) -> None:
 
 
 def test_a_new_campaign_replaces_that_of_its_folder_and_keeps_reasons(tmp_path: Path) -> None:
-    other = made("survived") | {"folder": "simulate"}
+    other = made("survived")._replace(folder="simulate")
     old = put_on_record(tmp_path, made("disagrees", "survived"), other)
     one = old[0]._replace(survivors=[old[0].survivors[0]._replace(reason="route: so")])
-    (tmp_path / "campaign.json").write_text(record.written([one._asdict(), old[1]._asdict()]))
+    (tmp_path / "campaign.json").write_text(record.written([one, old[1]]))
 
     again = made("survived", "undecided")
-    again["survivors"][1]["line"] += 7
-    new, kept = both = put_on_record(tmp_path, again)
+    moved = again.survivors[1]._replace(place=f"{FIRST[1].file}:{FIRST[1].line + 7}")
+    new, kept = both = put_on_record(tmp_path, again._replace(survivors=[again.survivors[0], moved]))
     assert kept == old[1]
     assert [s.reason for s in new.survivors] == ["", "route: so"]
     page = record.document(both)  # where survivors without a reason come first

@@ -12,7 +12,7 @@ def test_every_law_and_formula_has_a_line(
     monkeypatch.setattr(check_calibration, "BUDGET", 400)
     assert main(["--checks", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("| replicates | formula | wrong verdicts of 2 |")
+    assert "| wrong verdicts of 2 |" in lines[0]
     assert len(lines) == 2 + len(LAWS) * len(OFF)
 
 

@@ -132,18 +132,14 @@ def test_every_sampled_edit_parses(top: str) -> None:
 # --- where an edit is executed
 
 
-def reach(tmp_path: Path, lines: dict[str, dict[str, list[int]]]) -> Reach:
-    contexts = ["drawn paper/a", "judged paper/a", "judged paper/b"]
-    return Reach({"lines": lines, "contexts": contexts}, tmp_path)
-
-
 def test_a_line_is_executed_by_whoever_executes_it_and_a_constant_where_it_is_read(tmp_path: Path) -> None:
     """A line of a module runs once, when nobody is followed."""
     (tmp_path / "law.py").write_text("EDGE = 2.0\nWIDE = 2 * EDGE\n\n\ndef f(x=1.5):\n    return x * WIDE\n")
     (tmp_path / "user.py").write_text("from law import EDGE\n\n\ndef g():\n    return EDGE\n")
-    at = reach(tmp_path, {"law.py": {"6": [0, 1]}, "user.py": {"5": [2]}}).at
+    by_a, by_b = {"law.py": [6]}, {"user.py": [5]}
+    at = Reach({"drawn paper/a": by_a, "judged paper/a": by_a, "judged paper/b": by_b}, tmp_path).at
 
     assert at("law.py", 1) == (["paper/a"], ["paper/a", "paper/b"])
     assert at("law.py", 2) == at("law.py", 5) == (["paper/a"], ["paper/a"])
     (tmp_path / "law.py").write_text("def f(x):\n    if x:\n        return 1\n    return 2\n")
-    assert reach(tmp_path, {"law.py": {"2": [0], "4": [0]}}).at("law.py", 3) == ([], [])
+    assert Reach({"drawn paper/a": {"law.py": [2, 4]}}, tmp_path).at("law.py", 3) == ([], [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -28,13 +27,13 @@ from benchmarks.products.works import (
 
 pytestmark = pytest.mark.slow
 
-NAMES = [work.name for work in WORKS]
+ESTIMATES = ("eigenvalue", "eigenvalues", "density")
 PEERS = ["curvlinops", "PyHessian", "hessian-eigenthings", "nngeometry"]
 
 
 @pytest.fixture(scope="module")
 def small() -> Case:
-    return Case(12, "cpu", network=bench_perceptron((16, 6, 5, 10), few=True), directions=5)
+    return Case(12, "cpu", network=bench_perceptron((16, 6, 5, 10)), directions=5)
 
 
 @pytest.fixture(autouse=True)
@@ -53,9 +52,9 @@ def absent(name: str) -> Any:
     raise ModuleNotFoundError(f"No module named {name!r}")
 
 
-def fake(call: Callable[[], Any], *, exact: bool = True) -> tuple[Library, ...]:
+def fake(call: Callable[[], Any]) -> tuple[Library, ...]:
     """A library that finds a trace by this call."""
-    way = Way("trace", "by magic", exact, lambda _: call)
+    way = Way("trace", "by magic", lambda _: call)
     return (Library("other", "no-such-distribution", lambda: (way,)),)
 
 
@@ -79,7 +78,7 @@ def dense(case: Case) -> tuple[Tensor, Tensor]:
 
 
 def truth(name: str, case: Case) -> Tensor:
-    return next(work for work in WORKS if work.name == name).truth(case)
+    return WORKS[name].truth(case)
 
 
 def test_truths_are_those_of_the_dense_matrices(small: Case) -> None:
@@ -94,7 +93,6 @@ def test_truths_are_those_of_the_dense_matrices(small: Case) -> None:
         "eigenvalue": torch.linalg.eigvalsh(hessian)[-1:],
         "eigenvalues": torch.linalg.eigvalsh(hessian).flip(0)[:EIGENVALUES],
         "density": torch.linalg.eigvalsh(hessian)[-1:],
-        "dense": hessian,
         "trace": hessian.trace(),
     }
     for name, value in expected.items():
@@ -112,12 +110,12 @@ def test_truth_of_the_gram_matrix_is_that_of_all_gradients(small: Case) -> None:
 def test_every_way_gives_the_truth(small: Case) -> None:
     found, missing = bench(small, repeats=1)
     assert missing == PEERS
-    assert {result.way.work for result in found} == set(NAMES)
-    assert [r.way for r in found if r.library == "losscurv"] == list(OURS)
-    assert len([r for r in found if r.library == "torch.func"]) == 4
+    assert {result.way.work for result in found} == set(WORKS)
+    assert [r.way for r in found if r.library.startswith("losscurv ")] == list(OURS)
+    assert len([r for r in found if r.library.startswith("torch.func ")]) == 3
     for result in found:
         assert len(result.errors) == len(result.seconds) == 1
-        assert max(result.errors) < (1e-5 if result.way.exact else 1e-3), result
+        assert max(result.errors) < (1e-3 if result.way.work in ESTIMATES else 1e-5), result
         assert result.passes > 0
 
 
@@ -127,7 +125,7 @@ def test_products_of_every_network_are_the_truth(name: str) -> None:
     case = Case(4, "cpu", network=NETWORKS[name], directions=2)
     found, _ = bench(case, only=["hessian", "gauss-newton", "columns"], repeats=1)
     assert not case.net.training
-    assert {r.library for r in found} == {"losscurv", "torch.func"}
+    assert {r.library.split()[0] for r in found} == {"losscurv", "torch.func"}
     for result in found:
         assert not result.failed
         assert max(result.errors) < 1e-5, result
@@ -158,12 +156,11 @@ def test_another_library_may_fail(
 ) -> None:
     found = timed(lambda: result, small, monkeypatch)
     assert found.failed.startswith(told) and found.seconds == []
-    assert told in command._cells(found, [found])[7]
-    assert command._record(found)["failed"].startswith(told)
+    assert told in command._cells(found, [found])[6]
 
 
 def test_this_library_may_not_fail(small: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = Way("trace", "ours", True, lambda _: absent("our own"))
+    broken = Way("trace", "ours", lambda _: absent("our own"))
     monkeypatch.setattr(bench_peers, "LIBRARIES", (Library("losscurv", "losscurv", lambda: (broken,)),))
     with pytest.raises(ModuleNotFoundError, match="our own"):
         bench(small, only=["trace"], repeats=1)
@@ -199,13 +196,13 @@ def test_what_others_draw_and_print_leaves_no_trace(
 
 def test_costs_are_in_passes_of_the_same_work() -> None:
     def of(seconds: list[float], units: list[float], library: str) -> Timing:
-        way = Way("gram", "gram", True, lambda _: absent("nothing"))
-        return Timing(way=way, library=library, version="", units=units, seconds=seconds, errors=[1e-7])
+        way = Way("gram", "gram", lambda _: absent("nothing"))
+        return Timing(way=way, library=library, units=units, seconds=seconds, errors=[1e-7])
 
     one = of([6.0, 2.0, 4.0], [1.0, 3.0, 2.0], "losscurv")
     other = of([20.0], one.units, "other")
-    assert (one.passes, one.quartiles) == (2.0, [1.5, 2.0, 2.5])
-    assert [command._cells(r, [one, other])[6] for r in (one, other)] == ["", "10.0"]
+    assert (one.passes, one.median) == (2.0, 2.0)
+    assert [command._cells(r, [one, other])[5] for r in (one, other)] == ["", "10"]
 
 
 @pytest.fixture
@@ -216,8 +213,19 @@ def _threads() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_threads")
-def test_the_command_prints_a_table_or_json(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--samples", "5", "--repeats", "2", "--only", "gauss-newton", "--only", "hessian"]
+def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "--samples",
+        "5",
+        "--repeats",
+        "2",
+        "--device",
+        "auto",
+        "--only",
+        "gauss-newton",
+        "--only",
+        "hessian",
+    ]
     assert command.main(words) == 0
     told = capsys.readouterr().out
     assert "LeNet-300-100 on 5 digits, float32" in told
@@ -226,10 +234,6 @@ def test_the_command_prints_a_table_or_json(capsys: pytest.CaptureFixture[str]) 
         "G times a vector",
     ]
     assert f"not installed: {', '.join(PEERS)}" in told
-    assert command.main([*words, "--json", "--device", "auto"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["missing"] == PEERS and len(found["results"]) == 4
-    assert all(one["relative error"] < 1e-5 and one["runs"] == 2 for one in found["results"])
 
 
 @pytest.mark.usefixtures("_threads")

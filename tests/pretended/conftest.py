@@ -1,7 +1,5 @@
 """Tests of what runs on the pretended device, in a process of their own: it cannot be taken back from torch."""
 
-from __future__ import annotations
-
 import os
 
 ALONE = "LOSSCURV_TESTS_ALONE"

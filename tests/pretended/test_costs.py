@@ -1,9 +1,5 @@
 """Estimated costs of sizes for a GPU agree with what the pretended device counts at small sizes."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from benchmarks.pretend import POSSIBLE, tried
@@ -17,9 +13,9 @@ pytestmark = pytest.mark.skipif(not POSSIBLE, reason="this torch has no devices 
 WITHIN = 3.0
 """Factor between an estimate and what is counted: formulas are made for sizes a thousand times as large."""
 
-SMALL: dict[str, Any] = {"images": "digits", "stages": ((3,), (4,)), "head": (6,), "samples": 32, "chunk": 32}
+SMALL = {"images": "digits", "stages": ((3,), (4,)), "head": (6,), "samples": 32, "chunk": 32}
 
-POINTS: dict[str, dict[str, Any]] = {
+POINTS = {
     "vysogorets2024/training-map-on-a-gpu": {
         "samples": 48, "others": 48, "steps": 40, "looks": (0, 20, 40), "base_rate": (0.001, 0.003, 0.01),
     },
@@ -41,7 +37,6 @@ LARGE = {o.id: o for o in registry.observations() if o.cost is not None}
 def off(name: str, times: float = 1.0) -> list[str]:
     """Return the counts by which an estimate, multiplied by this factor, is off."""
     large = LARGE[name]
-    assert large.cost is not None
     point = Point(**{**large.points[0], **POINTS[name]})
     trial = tried(Drawn(name, "observation", large.simulate, (point,), ""), point)
     assert not trial.failure, trial.failure

@@ -1,7 +1,5 @@
 """Draws on the device are those of a CPU that is asked to draw alike."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,7 @@ from numpy.testing import assert_allclose
 from benchmarks.pretend import NAME, POSSIBLE, pretended
 from simulate.monte_carlo import Block, Point, run_block
 
-ASKED: dict[str, Any] = {"experiment": "a", "point": Point(dim=5), "seed": 3}
+ASKED = {"experiment": "a", "point": Point(dim=5), "seed": 3}
 
 
 def _means(block: Block, point: Point) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Whose scores hang on the last digit: a device that rounds otherwise finds them, and what they say of it holds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks import on_a_device
 from benchmarks.pretend import NAME, POSSIBLE, Rounding, pretended, tried
 from benchmarks.pretend.__main__ import complaint
 from benchmarks.pretend.trials import CLOSE, Drawn, drawn
@@ -20,13 +17,13 @@ pytestmark = pytest.mark.skipif(not POSSIBLE, reason="this torch has no devices 
 
 ALL = {one.name: one for one in drawn()}
 
-ALIKE: dict[str, Callable[[Tensor], Tensor]] = {
+ALIKE = {
     "sum of entries": lambda x: x + 2 * x,
     "comparison": lambda x: x > 0.5,
     "view": lambda x: x.mT,
 }
 
-OTHERWISE: dict[str, Callable[[Tensor], Tensor]] = {
+OTHERWISE = {
     "product": lambda x: x @ x.mT,
     "sum": torch.sum,
     "exp": torch.exp,
@@ -122,30 +119,3 @@ HELD = (
 def test_an_experiment_says_what_rounding_moves(name: str) -> None:
     one = ALL[name]
     assert complaint(one, tried(one, one.points[0], 2, rounding=Rounding()), CLOSE) == ""
-
-
-# --- the same on a real device -------------------------------------------------------------------------------
-
-
-def test_the_sweep_over_a_real_device_prints_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--device", "cpu", "--only", "granziol2022/wishart-e", "--seconds", "9"]
-    assert on_a_device.main(words) == 0
-    out, err = capsys.readouterr()
-    assert "| granziol2022/wishart-edge | 0 |" in out and "1 blocks, 0 of them wrong" in err
-
-
-def test_a_block_that_takes_too_long_is_given_up_and_one_that_fails_says_where(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def never(block: Block, point: Point) -> dict[str, Any]:
-        while True:
-            pass
-
-    def failing(block: Block, point: Point) -> dict[str, Any]:
-        raise RuntimeError("no kernel")
-
-    blocks = {f.__name__: Drawn(f.__name__, "experiment", f, (Point(),), "") for f in (never, failing)}
-    monkeypatch.setattr(on_a_device, "_all", blocks)
-    found = on_a_device.tried("never", 1, "cpu", 0.05)
-    assert (found.here, found.there, found.gap) == (None, None, None) and not found.failure
-    assert "no kernel" in on_a_device.complaint(on_a_device.tried("failing", 1, "cpu", 5.0))

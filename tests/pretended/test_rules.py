@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not POSSIBLE, reason="this torch has no devices 
 Operation = Callable[[Tensor, Tensor], Any]
 """Of a matrix (4, 3) on the device, and one of the CPU."""
 
-REFUSED: dict[str, Operation] = {
+REFUSED = {
     "sum of two sides": lambda x, c: x + c,
     "product of two sides": lambda x, c: x.mT @ c,
     "dot": lambda x, c: torch.dot(x[0], c[0]),
@@ -33,7 +33,7 @@ REFUSED: dict[str, Operation] = {
     "numpy": lambda x, _: x.numpy(),
 }
 
-TAKEN: dict[str, Operation] = {
+TAKEN = {
     "number of the CPU": lambda x, _: x * torch.tensor(2.0),
     "number of the CPU, where": lambda x, _: torch.where(x > 0, x, torch.tensor(0.0)),
     "copy": lambda x, c: x.clone().copy_(c),

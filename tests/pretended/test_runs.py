@@ -1,7 +1,5 @@
 """Every experiment, and what measures a network of one's own, runs on a device, and on the device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -131,7 +129,7 @@ def test_measure_and_plan_run_on_the_device(monkeypatch: pytest.MonkeyPatch) -> 
     assert counts.host_share < 0.2
 
 
-OPERATORS: dict[str, Any] = {
+OPERATORS = {
     "hessian": operators.hessian,
     "gauss_newton": operators.gauss_newton,
     "h_term": operators.h_term,

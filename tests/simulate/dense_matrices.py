@@ -1,7 +1,5 @@
 """Dense symmetric matrices of known spectra, and what is to be found of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

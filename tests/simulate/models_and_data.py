@@ -98,7 +98,7 @@ def _part(x: Any, cut: slice) -> Any:
 ENTROPY, SQUARES = nn.CrossEntropyLoss, nn.MSELoss
 Build = Callable[[], Any]
 
-BUILDERS: dict[str, tuple[Build, Build, Build, Build]] = {
+BUILDERS = {
     "cross-entropy": (_perceptron, ENTROPY, _drawn(4), _classes()),
     "sum": (_perceptron, lambda: ENTROPY(reduction="sum"), _drawn(4), _classes()),
     "weighted classes": (

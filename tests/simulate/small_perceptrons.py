@@ -69,11 +69,11 @@ def dense(depth: int, alpha: float, temperature: float) -> tuple[Tensor, Tensor]
     """Return mean J' (diag(p) - p p') J / T^2, and the Hessian of the loss in all parameters, scaled."""
     net = problem(depth)
     logits, theta, labels = flat_logits(net), alpha * flat(net), torch.from_numpy(net.labels)
-    jacobian: Any = torch.autograd.functional.jacobian(logits, theta)
+    jacobian = torch.autograd.functional.jacobian(logits, theta)
     p = torch.softmax(logits(theta) / temperature, -1)
     covariance = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
     g_term = torch.einsum("nkp,nkc,ncq->pq", jacobian, covariance, jacobian) / len(p) / temperature**2
-    hessian: Any = torch.autograd.functional.hessian(
+    hessian = torch.autograd.functional.hessian(
         lambda at: functional.cross_entropy(logits(at) / temperature, labels), theta
     )
     return g_term, hessian

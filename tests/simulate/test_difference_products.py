@@ -74,7 +74,7 @@ def columns(dim: int) -> Tensor:
 
 SEQUENCES = torch.linspace(-2, 2, 7 * 4 * 3, dtype=torch.float64).cos().view(7, 4, 3), torch.arange(7) % 3
 WORDS = torch.tensor([[1, 2, 0], [3, 0, 0], [4, 5, 6]]), torch.arange(3)
-CASES: dict[str, Any] = {
+CASES = {
     "a kernel of one's own": (lambda: Bent(Once.apply), lambda: Bent(torch.tanh), (X, LABELS), 5),
     "fused attention": (lambda: Fused(True), lambda: Fused(False), SEQUENCES, None),
     "second derivatives that there are": (network, network, (X, LABELS), 3),

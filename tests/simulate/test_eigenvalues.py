@@ -1,7 +1,5 @@
 """Extreme eigenvalues by chains of single vectors: against dense ones, what their bounds promise, what they cost."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -160,8 +158,8 @@ def test_floor_and_ceiling_allow_for_rounding_where_all_is_spanned(values: list[
 
 
 def test_every_product_is_with_one_vector_and_is_told_of() -> None:
-    shapes: list[Any] = []
-    told: list[tuple[int, float]] = []
+    shapes = []
+    told = []
     dense = torch.from_numpy(SPIKED)
     operator = Operator(product=lambda v: shapes.append(v.shape) or v @ dense, dim=300)
     found = extremes(operator, rng(), largest=7, progress=lambda *state: told.append(state))
@@ -198,7 +196,7 @@ def test_memory_for_a_product_is_left_free(monkeypatch: pytest.MonkeyPatch) -> N
     """Sixteen vectors more, and eight for the product or, after the last, four for the result in double precision."""
     values = torch.linspace(0, 1, 10**4)
     operator = Operator(product=lambda v: v * values, dim=10**4, dtype=torch.float32)
-    held: list[float] = []
+    held = []
     for free in (4e4 * (16 + 8), 4e4 * (16 + 8) - 1):
         monkeypatch.setattr(_memory, "available", lambda device, free=free: free)
         monkeypatch.setattr(eigenvalues.Chain, "restart", lambda chain, *ends: held.append(len(chain.nodes)))

@@ -1,7 +1,6 @@
 """Laws of the networks: counts, initial scales, homogeneity, and modules that agree with plain weights."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ def scaled(net: torch.nn.Module, factor: float = 2.0) -> torch.nn.Module:
 
 
 STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
-NETS: dict[str, Any] = {
+NETS = {
     "VGG-16": (lambda: Vgg(classes=100, rng=rng(), stages=STAGES), 15_291_300, 2.0),
     "LeNet-5": (lambda: LeNet5(rng=rng()), 61_770, 2.0),
     "perceptron": (lambda: Mlp((200, 100, 50), rng=rng(), bias=True), 25_150, 2.0),

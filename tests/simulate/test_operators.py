@@ -74,7 +74,7 @@ def test_memory_is_told_from_few_samples(forward: bool, monkeypatch: pytest.Monk
     objective.recordable["hessian"] = forward
     monkeypatch.setattr(Kept, "_forward_is_faster", lambda _: True)
     monkeypatch.setattr(products, "_SMALL_CPU", 0)
-    told: list[int] = []
+    told = []
     monkeypatch.setattr("simulate._memory.is_free", lambda needed, _: told.append(needed) or True)
     _ = hessian(objective) @ torch.ones(objective.dim)
     (batch,) = objective.batches()

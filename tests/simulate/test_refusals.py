@@ -23,9 +23,15 @@ from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.monte_carlo import Point, open_executor, run_block
 from simulate.objectives import Objective
-from simulate.perceptrons import curvature
-from simulate.training.learnable_rates import Classifiers, learns
+from simulate.perceptrons import curvature, full_space, per_sample
+from simulate.perceptrons.layer_blocks import layer_block
+from simulate.perceptrons.trained import perceptron_objective
+from simulate.training.learnable_rates import Classifiers, largest_rates, learns
+from simulate.training.lyapunov import lyapunov_exponents
+from simulate.training.optimisers import population
 from simulate.training.scaled_training import descent
+from simulate.training.trial_training import CommonBatches
+from simulate.wide.pair_scatter import pair_variance
 from tests.simulate.dense_matrices import rng
 from tests.simulate.factors.written_out import built, convolutions, drawn, perceptron, tokens
 from tests.simulate.lanczos.test_operator_algebra import Foreign
@@ -65,12 +71,16 @@ object.__setattr__(TURNED, "blocks", TURNED.blocks[::-1])
 BLOCK, DENSE, ONE = block_of(2), np.diag([4.0, 3.0, 2.0, 1.0]), np.ones(4)
 IMAGES = data.Images(np.arange(12.0), np.array([0] * 6 + [1] * 4 + [4] * 2))
 LOGITS = torch.zeros(2, 4, 3, 5)
+NET = problem(2)
+X, LABELS = torch.from_numpy(NET.x), torch.from_numpy(NET.labels)
+RUNS = Classifiers(tuple(w[None] for w in NET.weights), X[None], LABELS[None])
+FLAT = {"widths": (4, 3), "theta": torch.zeros(15).double(), "x": np.ones((2, 4)), "labels": [0, 1]}
 NO_SIZE = (0, -3, -(10**400), -(10**5000), np.timedelta64(3, "s"), 2.5, np.nan, True, "7", 1j, (2,))
 NOT_POSITIVE = (0.0, -1.0, np.nan, np.inf)
 PROBES = {"probes": (1, *NO_SIZE)}
 
 Wrong = dict[str, Sequence[Any]]
-REFUSED: list[tuple[Callable[..., Any], dict[str, Any], Wrong]] = [
+REFUSED = [
     # matrices and what rests on their products
     (
         as_operator,
@@ -194,6 +204,68 @@ REFUSED: list[tuple[Callable[..., Any], dict[str, Any], Wrong]] = [
     (factor_errors, {"factors": kfac(of(DEAD))}, {"matrix": [operators.gauss_newton(of(DEAD))]}),
     (curvature.haar, {"rng": rng(), "rows": 5}, {"columns": NO_SIZE}),
     (curvature.sparse_frame, {"rng": rng(), "rows": 5}, {"columns": NO_SIZE}),
+    *(
+        (route, FLAT, {"theta": [torch.zeros(14).double()], "x": [np.ones((2, 5))], "labels": [[0, 3]]})
+        for route in (
+            per_sample.loss_gradients, per_sample.hessians, per_sample.gauss_newtons, perceptron_objective
+        )
+    ),
+    (
+        full_space.norms,
+        NET._asdict(),
+        {"labels": [NET.labels + 1], "x|weights": [0 * NET.x], "alpha": [1e160]},
+    ),
+    (
+        layer_block,
+        {"weights": NET.weights, "x": NET.x},
+        {"x": [NET.x[:, :3]], "x|weights": [0 * NET.x], "alpha": [1e160]},
+    ),
+    (pair_variance, {}, {"entries|samples": [torch.zeros(2, 3, 3)]}),
+    # training
+    (
+        descent,
+        {"parameters": list(NET.weights), "batches": [(X, LABELS)], "rate": 0.1, "steps": 2},
+        {
+            "rate": (*NOT_POSITIVE, torch.tensor([0.1, -0.1])),
+            "temperature": NOT_POSITIVE,
+            "momentum": (-0.1, 1.0),
+            "steps": NO_SIZE[1:],
+            "batches": [[]],
+        },
+    ),
+    (
+        largest_rates,
+        {"networks": RUNS, "lowest": torch.ones(1), "target": 1.0, "steps": 2, "factor": 2.0, "count": 2},
+        {
+            "lowest|rates": [torch.ones(2), torch.tensor([np.inf])],
+            "target": NOT_POSITIVE,
+            "steps": NO_SIZE,
+            "factor": (1.0, np.nan),
+            "count": NO_SIZE,
+        },
+    ),
+    (
+        lyapunov_exponents,
+        {
+            "kernels": torch.ones(1, 1, 1, 1, 1), "batches": [CommonBatches(samples=1, size=1)],
+            "rates": torch.ones(1, 1), "steps": 1,
+        },
+        {
+            "steps": NO_SIZE,
+            "skip": NO_SIZE[1:],
+            "rates": [torch.ones(1), torch.zeros(1, 1), torch.ones(2, 1)],
+        },
+    ),
+    (
+        population,
+        {},
+        {
+            "matrices": [
+                np.ones((2, 3)), [[[np.nan]]], [[[1.0, 2.0], [3.0, 4.0]]], [[[1.0, 2.0], [2.0, 1.0]]],
+                np.zeros((3, 2, 2)),
+            ]
+        },
+    ),
     # draws, networks and data
     (ensembles.wigner, {"block": BLOCK, "dim": 3}, {"law": ["cauchy"], "dim": NO_SIZE}),
     (ensembles.gauss_newton_of_logits, {"gradients": LOGITS}, {"p": [[0.5, 0.5, 0.1], [1.5, -0.5, 0.0]]}),
@@ -249,7 +321,7 @@ def test_sizes_of_numpy_are_sizes() -> None:
 
 # --- what no memory holds ----------------------------------------------------------------------------------------
 
-ALLOCATING: dict[str, Callable[[Any], Any]] = {
+ALLOCATING = {
     "dim": lambda k: ensembles.wigner(BLOCK, k),
     "widths": lambda k: networks.Mlp((10**5, k, 2), rng=rng()),
     "channels": lambda k: networks.LeNet5(k, rng=rng()),
@@ -280,19 +352,16 @@ def test_small_sizes_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     ensembles.wigner(BLOCK, 50)
 
 
-NET = problem(2)
-X, LABELS = torch.from_numpy(NET.x), torch.from_numpy(NET.labels)
 FRAME = torch.ones(NET.size, 2, dtype=torch.float64)
 MODEL = networks.Mlp((6, 7, 5), rng=rng())
 VAST = Operator(product=torch.clone, dim=60)
-RUNS = Classifiers(tuple(w[None] for w in NET.weights), X[None], LABELS[None])
 
 
 def net() -> Objective:
     return Objective(MODEL, (X, LABELS), nn.CrossEntropyLoss())
 
 
-BEYOND: list[tuple[Callable[[], Any], str]] = [
+BEYOND = [
     (lambda: empirical_kernel(MODEL, X), "the inner products of 11 samples and 5 outputs"),
     (lambda: empirical_kernel(MODEL, X, traced=True), "11 samples"),
     (lambda: logit_kernel(MODEL, X), "the inner products of 11 samples"),

@@ -1,6 +1,5 @@
 """Distribution functions against counting eigenvalues; traces, norms and densities against dense matrices."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ def all_of(matrix: Any) -> np.ndarray:
     return np.r_[found.values, found.residuals, found.bounds, found.floor, found.ceiling]
 
 
-SCALING: dict[str, Callable[..., Any]] = {
+SCALING = {
     "nodes, from starts that grow as well": lambda m: lanczos.quadrature(m, m[:3], 6).nodes,
     "extremes": all_of,
     "followed": lambda m: lanczos.warm_start(m, np.ones(300))[0:3:2],
@@ -69,7 +68,7 @@ def test_traces_of_powers_lie_within_their_errors(power: int) -> None:
 
 
 def test_a_power_takes_half_as_many_products_as_it_has_factors() -> None:
-    calls: list[int] = []
+    calls = []
     operator = Operator(product=lambda v: calls.append(len(v)) or v @ torch.from_numpy(MATRIX), dim=60)
     for power, products in ((1, 1), (2, 1), (5, 3)):
         spectra.trace(operator, rng(), probes=6, power=power)
@@ -110,7 +109,7 @@ def test_the_error_of_a_density_is_that_of_a_mean_over_its_probes() -> None:
     nodes, weights = lanczos.quadrature(MATRIX, rng(3).standard_normal((5, 60)), 7)
     heights = np.exp(-(((0.3 - nodes) / 0.4) ** 2) / 2) / (np.sqrt(2 * np.pi) * 0.4)
     each = (weights * heights).sum(1)
-    told: list[int] = []
+    told = []
     found = spectra.density(MATRIX, rng(3), x=0.3, width=0.4, steps=7, probes=5, progress=told.append)
     assert_allclose(found.value, each.mean(), rtol=1e-12)
     assert_allclose(found.standard_error, each.std(ddof=1) / np.sqrt(5), rtol=1e-10)

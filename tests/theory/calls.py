@@ -4,8 +4,6 @@ The calls are those of the shell's catalogue, or written here. In place of an ar
 types, libraries, classes and memory.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import math
@@ -33,7 +31,7 @@ STATISTICS = {
 }  # fmt: skip
 LAW = own_direction.own_directions(**STATISTICS)
 
-OTHERS: dict[str, dict[str, Any]] = {
+OTHERS = {
     "activations.leaky_relu": {"slope": 0.3},
     "activations.single": {"activation": "relu"},
     "activations.resolve": {"activation": "relu", "layers": 2},
@@ -151,7 +149,7 @@ def read_only(*values: float) -> np.ndarray:
 SELF = [1.0]
 SELF.append(SELF)  # pyright: ignore[reportArgumentType]
 
-HOSTILE: list[Any] = [
+HOSTILE = [
     None,
     "x",
     b"1",

@@ -1,7 +1,5 @@
 """Fixed points, phases and depth scales: long recursions, the literature's critical points, edges of the domain."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Edges and outliers of finite matrices against small matrices, resolvents and each other."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -5,8 +5,6 @@ hostile and what is extreme, then numbers of many sizes get all at once; results
 the same, to the last bit, for the same numbers in other types and memory, and alone as in an array.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import itertools
@@ -201,7 +199,7 @@ def _forms(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, A
     """Yield the same numbers in other types and memory, one argument at a time."""
     for name, value in arguments.items():
         if type(value) is float or type(value) is np.float64:
-            forms: dict[str, Any] = {"0-d": np.array(value), "longdouble": np.longdouble(value)}
+            forms = {"0-d": np.array(value), "longdouble": np.longdouble(value)}
             with np.errstate(over="ignore"):
                 if float(np.float32(value)) == value:
                     forms["float32"] = np.float32(value)

@@ -1,7 +1,5 @@
 """Hostile arguments: masked values, zeros with a sign, numbers beyond every range, threads."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from typing import Any
@@ -26,7 +24,7 @@ from theory.order_parameters import order_parameters
 
 SIZE = {"dim": 5, "batch_size": 4, "dataset_size": 100}
 MASKED = np.ma.array([1.0, 5.0, 2.0], mask=[False, True, False])
-ENDLESS: list[Any] = [1.0]
+ENDLESS = [1.0]
 ENDLESS += [ENDLESS, ENDLESS]
 TOO_LARGE = r"real numbers, got .*; floats end at 1\.8e308"
 
@@ -77,7 +75,7 @@ def test_digits_in_threads_are_those_of_one_thread() -> None:
         return [mpmath.nstr(x, digits) for values in found for x in values]
 
     alone = {digits: spelled(digits) for digits in (20, 45, 90)}
-    found: list[bool] = []
+    found = []
     threads = [
         threading.Thread(
             target=lambda d: found.extend(spelled(d) == alone[d] for _ in range(8)), args=(digits,)

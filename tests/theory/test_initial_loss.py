@@ -1,9 +1,5 @@
 """Lower bounds of the loss at initialisation, against draws, 60 digits, and the rival sum over classes."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import mpmath
 import numpy as np
 import pytest
@@ -35,7 +31,7 @@ def test_classes_that_never_occur_or_are_never_predicted() -> None:
 @pytest.mark.parametrize("spread", [0.02, 0.7, 3.1, 12.0])
 def test_gaussian_loss_of_two_classes_is_an_integral_over_their_difference(spread: float) -> None:
     """E log(e^x + e^y) = E (x + y)/2 + E log(2 cosh(d/2)) with d normal."""
-    law: Any = stats.norm(0.4, spread * np.sqrt(2))
+    law = stats.norm(0.4, spread * np.sqrt(2))
     kink, _ = integrate.quad(
         lambda d: np.logaddexp(d / 2, -d / 2) * law.pdf(d),
         *law.mean() + np.array([-12, 12]) * law.std(),

@@ -1,7 +1,5 @@
 """Invariances under changes of unit, sign, order or origin: outliers, rates, softmax, laws, kernels."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The bound on extreme Ritz values: against polynomials written out, its two ends, and its limits."""
 
-from __future__ import annotations
-
 import math
 
 from hypothesis import given, settings, strategies as st

@@ -1,7 +1,5 @@
 """Edge of the linear network: the stored numbers, sampled matrices, symmetries and limits."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

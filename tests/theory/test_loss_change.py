@@ -1,7 +1,5 @@
 """Change of the loss in one step, preconditioned rates, and the squared gradient of a batch."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Order parameters: closed recursions, a naive mpmath recursion, and the network they describe."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mpmath as mp
@@ -81,7 +79,7 @@ def test_differences_keep_their_digits_in_every_phase(
 @pytest.mark.parametrize("weight_variance", [0.0, 0.5])
 def test_a_saturated_erf_loses_no_digit(weight_variance: float) -> None:
     """Its slopes are those of 1 + 4 a, at a variance beside which a 1 is rounding."""
-    setting: dict[str, Any] = {"depth": 2, "weight_variance": weight_variance, "bias_variance": 1e17}
+    setting = {"depth": 2, "weight_variance": weight_variance, "bias_variance": 1e17}
     plain, few = order_parameters("erf", **setting), order_parameters("erf", **setting, digits=1)
     for name in ("q_hat_t", "q_hat_st", "q_tilde_t", "q_tilde_st"):
         assert_allclose(np.asarray(getattr(few, name), float), getattr(plain, name), rtol=0.1)

@@ -1,7 +1,5 @@
 """The own-direction law: its limits, its equation by loops, and for one direction an integral as second route."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

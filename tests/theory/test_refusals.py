@@ -1,7 +1,5 @@
 """Refusals of all public functions: no number, outside the domain, arguments that do not fit together."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 import math
@@ -94,7 +92,7 @@ LARGE_MOMENTS = (("start", 1e200), ("noise", (1e200, 1.0)), ("noise", (1.0, 1e20
 LARGE = "must be small enough not to overflow"
 NETWORK = "activation must be one"
 TWO = {"p": [0.5, 0.5]}
-SPECIAL: dict[str, list[tuple[dict[str, Any], str]]] = {
+SPECIAL = {
     "activations.leaky_relu": [
         ({"slope": 1e80}, r"at most 1e\+75 in"),
         ({"slope": [1.0, 2.0]}, "a scalar"),

@@ -1,7 +1,5 @@
 """Bracketed roots: simple ones, steep and flat ones, tiny ones."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Commands and options: what is judged, what is printed, and the status at the end."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Runs that are stopped, and runs that are repeated from their results file."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -117,7 +115,7 @@ def test_a_replay_names_and_skips_claims_that_are_gone(
     ids=["all", "named", "interrupted"],
 )
 def test_only_whole_runs_check_the_derivations(plant, monkeypatch, words, last, status, derived) -> None:
-    asked: list[int] = []
+    asked = []
     plant(toy_claims.RIGHT, last)
     monkeypatch.setattr(suite, "_derivations", lambda *_: asked.append(1) or [])
 

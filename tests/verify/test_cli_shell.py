@@ -1,7 +1,5 @@
 """`losscurv` as a process: pipes, disks, terminals and signals."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -92,7 +90,6 @@ def test_an_interruption_stops_the_workers_at_once_and_quietly(name: str) -> Non
         start_new_session=True,
     )
     try:
-        assert process.stdout is not None
         assert [process.stdout.readline() for _ in range(2)] == ["deaf\n", "ready\n"]
         time.sleep(0.1)
         if name == "SIGINT":

@@ -1,7 +1,5 @@
 """Names and paths of others cannot break a line, turn it round or command a terminal, wherever they are shown."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

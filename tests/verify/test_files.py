@@ -1,7 +1,5 @@
 """Files are written whole or not at all, and a process that is killed meanwhile leaves nothing for good."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

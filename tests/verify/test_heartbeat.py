@@ -1,7 +1,5 @@
 """No silence while the main thread is busy, and no word where something is said anyway."""
 
-from __future__ import annotations
-
 import re
 import time
 
@@ -12,7 +10,7 @@ from verify.heartbeat import Heartbeat
 
 def test_a_long_call_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Heartbeat, "EVERY", 0.02)
-    said: list[str] = []
+    said = []
 
     with Heartbeat(said.append, "loading") as heart:
         until = time.monotonic() + 5.0
@@ -28,7 +26,7 @@ def test_a_long_call_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_quick_is_not_told() -> None:
-    said: list[str] = []
+    said = []
 
     with Heartbeat(said.append, "loading"):
         pass

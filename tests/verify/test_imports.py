@@ -1,7 +1,5 @@
 """Quick answers stay quick: what a theorist or a shell asks for loads neither torch nor other heavy packages."""
 
-from __future__ import annotations
-
 import pkgutil
 import subprocess
 import sys

@@ -118,17 +118,6 @@ def test_the_tier_follows_from_what_is_named(
     assert f"tier {tier}," in text or words == "."
 
 
-def test_the_verify_folder_may_be_named_from_inside(
-    plant: Planter, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plant(toy_claims.RIGHT, toy_claims.WRONG)
-    monkeypatch.chdir(FOLDER)
-
-    result = run("test_claims.py", "--collect-only", "-q")
-    assert len([line for line in result.outlines if "test_claim[" in line]) == 2
-    assert not (FOLDER / "losscurv-report").exists()
-
-
 def test_bad_options_are_usage_errors(plant: Planter, run: Run, pytester: pytest.Pytester) -> None:
     plant(toy_claims.RIGHT)
     pytester.path.joinpath("file").write_text("", encoding="utf-8")

@@ -54,17 +54,6 @@ def test_a_bare_run_and_a_mere_collection_leave_nothing(
     assert not list(pytester.path.glob("losscurv-report*"))
 
 
-def test_what_pytest_deselects_is_not_run(plant: Planter, run: Run, pytester: pytest.Pytester) -> None:
-    plant(toy_claims.STOPS, toy_claims.RIGHT, toy_claims.EXACT)
-
-    result = run(CLAIMS, "-k", "right or exact")
-    assert result.ret == pytest.ExitCode.OK
-    kept = load(pytester.path / "losscurv-report/results.json")
-    assert [row.id for row in kept.rows] == ["beyond/right", "beyond/exact"]
-    assert kept.suite.selection == "all claims: 2 of 3 claims and observations, chosen by pytest"
-    assert [run.experiment for run in kept.runs] == ["toy/uniform"]
-
-
 def test_a_run_that_stops_early_says_so(plant: Planter, run: Run, pytester: pytest.Pytester) -> None:
     plant(toy_claims.WRONG, toy_claims.RIGHT)
 

@@ -1,7 +1,5 @@
 """Claims and observations that take milliseconds, one of each outcome, for tests of the front doors."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

@@ -89,22 +89,22 @@ class KeptKernels(Kernels):
 
     def value(self, variance: float, covariance: float, gap: float) -> Moments:
         """Moments of the activation itself."""
-        return _kept(self.of.value, variance, covariance, gap)
+        return _cached(self.of.value, variance, covariance, gap)
 
     def derivative(self, variance: float, covariance: float, gap: float) -> Moments:
         """Moments of its derivative."""
-        return _kept(self.of.derivative, variance, covariance, gap)
+        return _cached(self.of.derivative, variance, covariance, gap)
 
     def curvature(self, variance: float, covariance: float, gap: float) -> float:
         """Overlap of the second derivative."""
-        return _kept(self.of.curvature, variance, covariance, gap)
+        return _cached(self.of.curvature, variance, covariance, gap)
 
     def fluctuations(self, covariance: float, gap: float) -> Fluctuations:
         """Squared conditional variances, averaged."""
-        return _kept(self.of.fluctuations, covariance, gap)
+        return _cached(self.of.fluctuations, covariance, gap)
 
 
-def _kept(average: Callable[..., Any], *arguments: Any) -> Any:
+def _cached(average: Callable[..., Any], *arguments: Any) -> Any:
     plain = all(
         isinstance(number, float) for number in arguments
     )  # others cannot be told apart, or are refused

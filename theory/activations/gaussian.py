@@ -185,17 +185,19 @@ class KinkedQuadrature(NumericalKernels):
         if not jumps.any():
             return regular
         require_apart(a, b, d)
-        given = average(
-            self.name, lambda level: self._given(curve, a, b, d, level), lambda x: np.tile(x[1], (2, 1))
+        at_kinks = average(
+            self.name,
+            lambda level: self._average_at_kinks(curve, a, b, d, level),
+            lambda x: np.tile(x[1], (2, 1)),
         )
         first = jumps * normal_density(kinks / math.sqrt(a)) / math.sqrt(a)
         # products of Dirac deltas at the kinks: u + u' and u - u' are independent
         plus, minus = kinks[:, None] + kinks, kinks[:, None] - kinks
         density = np.exp(-0.25 * plus**2 / (a + b) - 0.25 * minus**2 / d)
         deltas = float(jumps @ density @ jumps) / (2 * math.pi) / math.sqrt(d) / math.sqrt(a + b)
-        return regular + 2 * float(first @ given[0]) + deltas
+        return regular + 2 * float(first @ at_kinks[0]) + deltas
 
-    def _given(self, curve: Integrand, a: float, b: float, d: float, level: int) -> Floats:
+    def _average_at_kinks(self, curve: Integrand, a: float, b: float, d: float, level: int) -> Floats:
         """Average of a function of u' given that u is at each of the kinks, and its root mean square."""
         kinks, spread = np.array(self.kinks), d * ((a + b) / a)
         nodes = _Nodes(kinks, -d / a * kinks, np.ones_like(kinks))
@@ -223,10 +225,10 @@ def jumps_of(name: str, f: Function, kinks: Sequence[float]) -> Floats:
     k = np.array(kinks)[:, None]
     apart = np.diff(kinks, prepend=-np.inf, append=np.inf)
     step = np.minimum(1e-6 * np.maximum(1.0, np.abs(k)), np.minimum(apart[:-1], apart[1:])[:, None] / 8)
-    beside = [elementwise_values(name, f, k + side * step * np.array([1.0, 2.0, 3.0])) for side in (-1, 1)]
-    left, right = (y @ np.array([3.0, -3.0, 1.0]) for y in beside)
+    close_by = [elementwise_values(name, f, k + side * step * np.array([1.0, 2.0, 3.0])) for side in (-1, 1)]
+    left, right = (y @ np.array([3.0, -3.0, 1.0]) for y in close_by)
     far = np.abs(elementwise_values(name, f, k + np.array([-1.0, 1.0]))).max(axis=1)
-    size = np.maximum(far, np.abs(np.hstack(beside)).max(axis=1))
+    size = np.maximum(far, np.abs(np.hstack(close_by)).max(axis=1))
     return np.where(np.abs(right - left) <= _SMOOTH * size, 0.0, right - left)
 
 
@@ -297,7 +299,7 @@ class _Panels:
         x, w = _legendre(order)
         zeta = middle[:, None] + self._half * x
         self._inner = self._half * w * normal_density(zeta)
-        self._u = self._placed(nodes, kinks, zeta)
+        self._u = self._arguments(nodes, kinks, zeta)
 
     def part(self, curve: Integrand) -> Part:
         """Conditional mean and deviations; where they are small, by integrating the derivative."""
@@ -341,11 +343,11 @@ class _Panels:
             edges += [(centres + sign * apart).reshape(len(origin), -1) for sign in (-1, 1)] + [origin]
         return np.sort(np.clip(np.concatenate(edges, axis=1), -radius, radius), axis=1)
 
-    def _placed(self, nodes: _Nodes, kinks: Floats, zeta: Floats) -> Floats:
+    def _arguments(self, nodes: _Nodes, kinks: Floats, zeta: Floats) -> Floats:
         """Arguments of the activation, each on its own side of the kinks even where they round to one."""
         u = nodes.anchor[self._row][:, None] + (nodes.offset[self._row][:, None] + self._scale * zeta)
-        beside = np.maximum(_BESIDE * np.abs(kinks), 1e-300)
-        low, high = np.append(-np.inf, kinks + beside), np.append(kinks - beside, np.inf)
+        margin = np.maximum(_BESIDE * np.abs(kinks), 1e-300)
+        low, high = np.append(-np.inf, kinks + margin), np.append(kinks - margin, np.inf)
         return np.clip(u, low[self._piece][:, None], high[self._piece][:, None])
 
 

@@ -378,8 +378,8 @@ def low_rank_noise(
     try:
         return CompoundFreePoisson(rate=rate, jumps=(-size, size), weights=(1 - share, share))
     except ValueError as error:
-        names, given = "rank, variance, dim, batch_size, positive_share", (rank, variance, dim, batch_size)
-        raise ValueError(f"{names} must be within reach of the law ({error}), got {shown(given)}") from None
+        names, values = "rank, variance, dim, batch_size, positive_share", (rank, variance, dim, batch_size)
+        raise ValueError(f"{names} must be within reach of the law ({error}), got {shown(values)}") from None
 
 
 def _in_a_data_set(

@@ -385,13 +385,13 @@ def _normalised_network(
     width_ratios: Sequence[float] | None,
 ) -> Network:
     depth = layers("depth", depth, least=2)
-    given = differentiable(activation, depth - 1)
+    activations = differentiable(activation, depth - 1)
     normalised = {
         id(a): Activation(a.name, a.function, a.derivative, kernels=_UnitVariance(gaussian_kernels(a)))
-        for a in {id(a): a for a in given}.values()
+        for a in {id(a): a for a in activations}.values()
     }
     drawn = Initialisation.checked(weight_variance, bias_variance).over_power_of_two()
-    return Network([normalised[id(a)] for a in given], depth, *drawn, width_ratios)
+    return Network([normalised[id(a)] for a in activations], depth, *drawn, width_ratios)
 
 
 @quiet

@@ -263,9 +263,9 @@ def batch_norm_largest_odd(
     """
     t = count("samples", samples, 2) - 1
     hidden, inputs = _units("width_ratio", width_ratio, width), _units("input_ratio", input_ratio, width)
-    for name, given, units in (("width_ratio", width_ratio, hidden), ("input_ratio", input_ratio, inputs)):
+    for name, argument, units in (("width_ratio", width_ratio, hidden), ("input_ratio", input_ratio, inputs)):
         near = max(units, t) <= _MODERATE * min(units, t)
-        require(near, name, "such that sizes differ by factors of at most 100", given)
+        require(near, name, "such that sizes differ by factors of at most 100", argument)
     phi = single(activation)
     kernels = gaussian_kernels(phi)
     value, slope = kernels.value(1.0, 0.0, 1.0), kernels.derivative(1.0, 0.0, 1.0)

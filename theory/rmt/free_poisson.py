@@ -93,9 +93,9 @@ class CompoundFreePoisson:
     def __init__(self, *, rate: float, jumps: ArrayLike, weights: ArrayLike | None = None) -> None:
         rate = scalar("rate", rate, positive)
         sizes = _sizes(jumps)
-        given = _shares(weights, sizes.size)
-        found = np.unique(sizes[given > 0])
-        sizes, shares = found, np.array([given[sizes == size].sum() for size in found])
+        weight_of = _shares(weights, sizes.size)
+        found = np.unique(sizes[weight_of > 0])
+        sizes, shares = found, np.array([weight_of[sizes == size].sum() for size in found])
         low, high = _RATES
         rule = f"between {low:g} and {high:g} for every jump"
         require((rate * shares >= low) & (rate * shares <= high), "rate times weights", rule, rate * shares)

@@ -298,7 +298,7 @@ def ray_slope(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     weights = where(of_the_mode, pair, lead * both)
     others = rest.sum(axis=-1, keepdims=True) - pair
     small = lead * top
-    kept = where(
+    slopes = where(
         of_the_mode,
         (top + small * pair) * others + 4 * top * pair,
         pair * (1 - small * pair) + 4 * small * both,
@@ -309,10 +309,10 @@ def ray_slope(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     grown = np.expm1(exponents - exponents.mean(axis=-1, keepdims=True))
     mean = grown.mean(axis=-1, keepdims=True)
     excess = where(even, (grown - mean) / (size * (1 + mean)), np.zeros(()))
-    kept = where(
-        even, (excess[..., i] + excess[..., j] - (excess[..., i] - excess[..., j]) ** 2) / small, kept
+    slopes = where(
+        even, (excess[..., i] + excess[..., j] - (excess[..., i] - excess[..., j]) ** 2) / small, slopes
     )
     total = weights.sum(axis=-1, keepdims=True)
     shares = weights / total
     centred = sums - (shares * sums).sum(axis=-1, keepdims=True)
-    return (shares * centred * kept).sum(axis=-1) / (2 * top * total)[..., 0]
+    return (shares * centred * slopes).sum(axis=-1) / (2 * top * total)[..., 0]

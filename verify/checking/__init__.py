@@ -156,8 +156,8 @@ def check(
     of = _kind(kind)
     _require_numbers(margin, error, budget, workers, seed, absolute=of in ABSOLUTE)
     margin, error, named = float(margin), float(error), _rivals_by_name(rivals)
-    given, strategies = _split(points)
-    places = [Place(parameters) for parameters in given]
+    fixed, strategies = _split(points)
+    places = [Place(parameters) for parameters in fixed]
     if workers > 1:
         require_processes(simulate, workers)
     most = budget or (FIXED if of in MODEL_BASED else BUDGET)

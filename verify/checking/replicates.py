@@ -174,10 +174,10 @@ def require_call(function: Any, what: str, place: Place, *leading: str) -> None:
     except TypeError as error:
         unknown = [name for name in place.parameters if name not in signature.parameters]
         meant = "".join(did_you_mean(name, signature.parameters) for name in unknown)
-        given = ", ".join([*leading, *(f"{k}={_shorten(v)}" for k, v in place.parameters.items())])
+        arguments = ", ".join([*leading, *(f"{k}={_shorten(v)}" for k, v in place.parameters.items())])
         plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
         takes = signature.replace(parameters=plain, return_annotation=signature.empty)
-        raise TypeError(f"{what}{takes} cannot be called as {what}({given}): {error}{meant}") from None
+        raise TypeError(f"{what}{takes} cannot be called as {what}({arguments}): {error}{meant}") from None
 
 
 def call_function(

@@ -129,8 +129,8 @@ class Checked(Result):
             return ""
         predict, simulate, _, options = self.call
         functions = function_name(predict, "predict"), function_name(simulate, "simulate")
-        told = [f"{name}={value!r}" for name, value in options.items()]
-        return f"losscurv.check({', '.join([*functions, repr([dict(self.failing)]), *told])})"
+        settings = [f"{name}={value!r}" for name, value in options.items()]
+        return f"losscurv.check({', '.join([*functions, repr([dict(self.failing)]), *settings])})"
 
     def __getstate__(self) -> dict[str, Any]:
         # other processes may be unable to load the functions: names and numbers say what was found

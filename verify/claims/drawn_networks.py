@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate import data, networks, objectives
 from simulate.monte_carlo import Point
@@ -15,17 +16,22 @@ ROUNDING = "an exact identity in float64"
 COUNTS = "counts, which differ by one at least"
 
 Array = np.ndarray[Any, Any]
-Violation = Callable[[np.random.Generator, Point], float]
+Violation = Callable[[Generator, Point], float]
 
 
-def bias_free_on_images(rng: np.random.Generator, point: Point) -> tuple[Any, Any, Any]:
+def sampled_images(rng: Generator, point: Point, side: int) -> tuple[data.Images, int]:
+    """Flat images of one channel, and how many classes their source has."""
+    source = data.opened(point.images, (1, side, side))
+    return data.sample(source, rng, point.samples).flat(), source.classes
+
+
+def bias_free_on_images(rng: Generator, point: Point) -> tuple[Any, Any, Any]:
     """A bias-free network as drawn, with images of 16 pixels and their labels."""
-    source = data.opened(point.images, (1, 4, 4))
-    images = data.sample(source, rng, point.samples).flat()
-    return networks.mlp_weights(rng, (16, point.hidden, source.classes)), images.images, images.labels
+    images, classes = sampled_images(rng, point, 4)
+    return networks.mlp_weights(rng, (16, point.hidden, classes)), images.images, images.labels
 
 
-def on_noise(rng: np.random.Generator, widths: tuple[int, ...], samples: int) -> tuple[Any, Array, Array]:
+def on_noise(rng: Generator, widths: tuple[int, ...], samples: int) -> tuple[Any, Array, Array]:
     """A bias-free network as drawn, with normal inputs and random labels."""
     weights = networks.mlp_weights(rng, widths)
     return weights, rng.standard_normal((samples, widths[0])), rng.integers(0, widths[-1], samples)

@@ -56,8 +56,8 @@ def unmet(item: Item, source: str) -> str:
         If the archive cannot be read.
     """
     needed = needed_images(item)
-    met = not needed or (isinstance(item, Claim) and _stored_size(source) == item.experiment.needs)
-    return "" if met else needed
+    satisfied = not needed or (isinstance(item, Claim) and _stored_size(source) == item.experiment.needs)
+    return "" if satisfied else needed
 
 
 @cache

@@ -86,7 +86,7 @@ def declared(claim: AnyClaim, against: Iterable[str]) -> Terms:
             "\n".join(point.canonical() for point in _points(claim)).encode()
         ).hexdigest()[:6],
         "prediction": _prediction(claim),
-        "notes": " ".join(name for name, told in notes if told),
+        "notes": " ".join(name for name, holds in notes if holds),
         "rivals": BETWEEN.join(sorted(against)),
     }
 
@@ -105,13 +105,15 @@ def read(text: str) -> Ledger:
         terms = before.terms
         if row["kind"] != WITHDRAWN:
             terms = {term: "" if row[term] == NONE else row[term] or terms[term] for term in TERMS}
-        told = (
+        event = (
             f"{date}: {change_text(before.terms, terms) or 'declared again'}"
             if before.story
             else f"declared {date}"
         )
         gone = row["kind"] == WITHDRAWN
-        found[name] = Declaration(terms, (*before.story, f"{date}: withdrawn" if gone else told), date * gone)
+        found[name] = Declaration(
+            terms, (*before.story, f"{date}: withdrawn" if gone else event), date * gone
+        )
     return found
 
 
@@ -243,8 +245,10 @@ def _changed(term: str, old: str, new: str) -> str:
     if term == "points":
         return "other run points"
     if term == "notes":
-        told = {"pilot": "set after pilot draws", "undecided": "may end undecided"}
-        return " and ".join(told[note] for note in new.split()) or "neither after pilot draws nor undecided"
+        sentences = {"pilot": "set after pilot draws", "undecided": "may end undecided"}
+        return (
+            " and ".join(sentences[note] for note in new.split()) or "neither after pilot draws nor undecided"
+        )
     if term == "rivals":
         before, now = ({*text.split(BETWEEN)} - {""} for text in (old, new))
         changes = (("added", now - before), ("gone", before - now))

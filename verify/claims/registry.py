@@ -308,27 +308,27 @@ def inventory(of: Iterable[AnyClaim | Observation] | None = None) -> list[Invent
     nor these entries belong are not loaded.
     """
     items = None if of is None else tuple(of)
-    asked, only = (None, ()) if items is None else (covered(items), _papers_around(items))
-    judged, seen = covered(claims(only)), covered(observations(only))
+    wanted, only = (None, ()) if items is None else (covered(items), _papers_around(items))
+    judged, observed = covered(claims(only)), covered(observations(only))
     needs = {claim.id: needed for claim in claims(only) if (needed := needed_images(claim))}
     return [
         _inventory_row(
-            paper, entry, judged.get((paper, entry.id), []), seen.get((paper, entry.id), []), needs
+            paper, entry, judged.get((paper, entry.id), []), observed.get((paper, entry.id), []), needs
         )
         for paper, listed in entries(only).items()
         for entry in listed
-        if asked is None or (paper, entry.id) in asked
+        if wanted is None or (paper, entry.id) in wanted
     ]
 
 
 def _inventory_row(
-    paper: str, entry: Entry, judged: list[str], seen: list[str], needs: Mapping[str, str]
+    paper: str, entry: Entry, judged: list[str], observed: list[str], needs: Mapping[str, str]
 ) -> InventoryRow:
     """Return an entry with its status; `needs` are the images that claims require, by id."""
     status, reason = entry.status, entry.reason
     if judged:
         status, reason = (Status.PARTLY if entry.scope else Status.JUDGED).value, entry.scope
-    elif seen:
+    elif observed:
         status, reason = Status.OBSERVED.value, ""
     waiting: dict[str, list[str]] = {}
     for name in judged:
@@ -342,7 +342,7 @@ def _inventory_row(
         status=status,
         reason="; ".join(filter(None, [reason, *limits])),
         claims=judged,
-        observations=seen,
+        observations=observed,
         ours=entry.ours or paper == "beyond",
     )
 

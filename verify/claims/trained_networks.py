@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate import data, networks, objectives
 from simulate.monte_carlo import Block, Point
@@ -124,7 +125,7 @@ class Classifier(NamedTuple):
 
     def trained(
         self,
-        rng: np.random.Generator,
+        rng: Generator,
         point: Point,
         at: Sequence[float],
         rule: rules.Rule | None = None,
@@ -149,22 +150,20 @@ class Classifier(NamedTuple):
         )
 
 
-def lenet_at_start(rng: np.random.Generator, point: Point, device: str) -> Classifier:
+def lenet_at_start(rng: Generator, point: Point, device: str) -> Classifier:
     """LeNet-5, average pooled, at its start: Kaiming normal weights."""
     return _at_start(
         rng, point, device, lambda classes: networks.LeNet5(3, classes, rng=rng, pooling="average")
     )
 
 
-def vgg_at_start(rng: np.random.Generator, point: Point, device: str) -> Classifier:
+def vgg_at_start(rng: Generator, point: Point, device: str) -> Classifier:
     """A network of the stages and the head of the point, Kaiming normal, without biases where it says so."""
     shape = {"stages": point.stages, "head": point.head, "bias": point.get("bias", True)}
     return _at_start(rng, point, device, lambda classes: networks.Vgg(3, classes, rng=rng, **shape))
 
 
-def _at_start(
-    rng: np.random.Generator, point: Point, device: str, model: Callable[[int], nn.Module]
-) -> Classifier:
+def _at_start(rng: Generator, point: Point, device: str, model: Callable[[int], nn.Module]) -> Classifier:
     """Images are drawn, then the network, for as many classes as they have."""
     import torch
 
@@ -197,11 +196,11 @@ def pass_cost(point: Point) -> tuple[float, float]:
     """
     layers = vgg_layers(point)
     wide = [channels for stage in point.stages for channels in stage] + [*point.head, classes_of(point)]
-    kept = sum(2.0 * places * units for (_, places), units in zip(layers, wide, strict=True))
-    return sum(2.0 * weights * places for weights, places in layers), kept
+    activations = sum(2.0 * places * units for (_, places), units in zip(layers, wide, strict=True))
+    return sum(2.0 * weights * places for weights, places in layers), activations
 
 
-def varied(rng: np.random.Generator, images: Tensor) -> Tensor:
+def varied(rng: Generator, images: Tensor) -> Tensor:
     """Each image with a chance of a half mirrored, and cropped at random out of itself with four pixels around it."""
     import torch
     from torch import nn

@@ -43,15 +43,15 @@ options:
 def run(words: Sequence[str]) -> int:
     """List the functions, explain one, or evaluate one and print what it returns."""
     options = {"--json", "--list", "-h", "--help"}
-    printed, listed, asked = "--json" in words, "--list" in words, {"-h", "--help"} & set(words)
+    printed, listed, help_wanted = "--json" in words, "--list" in words, {"-h", "--help"} & set(words)
     name, *rest = [word for word in words if word not in options] or [""]
-    if asked and not name:
+    if help_wanted and not name:
         print(USAGE)
     elif not (name or listed or printed):
         _print_topics()
     elif listed or (not rest and (not name or name in topics())):
         _print_list(name, printed)
-    elif asked:
+    elif help_wanted:
         print(_help(full_name(name)))
     else:
         result = evaluate(name, rest)
@@ -158,7 +158,7 @@ def _help(name: str) -> str:
 def _usage(p: inspect.Parameter) -> str:
     if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty:
         return p.name.upper()
-    given = (
+    value = (
         "" if isinstance(p.default, bool) else f" {'VALUE' if p.default in (p.empty, None) else p.default}"
     )
-    return f"{option_name(p.name)}{given}" if p.default is p.empty else f"[{option_name(p.name)}{given}]"
+    return f"{option_name(p.name)}{value}" if p.default is p.empty else f"[{option_name(p.name)}{value}]"

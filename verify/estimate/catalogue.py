@@ -220,12 +220,12 @@ def topics() -> dict[str, str]:
 
 def full_name(name: str) -> str:
     """Return the full name of a function, given with or without its module; suggest near names if unknown."""
-    asked = name.removeprefix("theory.").replace("-", "_")
-    same = [known for known in FUNCTIONS if f".{known}".endswith(f".{asked}")]
+    wanted = name.removeprefix("theory.").replace("-", "_")
+    same = [known for known in FUNCTIONS if f".{known}".endswith(f".{wanted}")]
     if len(same) == 1:
         return same[0]
     short = {known.rpartition(".")[2]: known for known in FUNCTIONS}
-    near = did_you_mean(asked, [*FUNCTIONS, *short], 3, suggest=short)
+    near = did_you_mean(wanted, [*FUNCTIONS, *short], 3, suggest=short)
     raise ValueError(f"unknown function {shown(name)}{near or '; losscurv estimate --list names all'}")
 
 

@@ -65,10 +65,10 @@ def summary(function: Callable[..., Any]) -> str:
 
 def description(function: Callable[..., Any]) -> str:
     """Return a docstring as plain text, without the sections Raises and Examples."""
-    kept = re.sub(
+    text = re.sub(
         r"^(Raises|Examples)\n-+\n.*?(?=^\w+\n-+$|\Z)", "", _doc(function), flags=re.MULTILINE | re.DOTALL
     )
-    return without_markup(kept)
+    return without_markup(text)
 
 
 def without_markup(text: str) -> str:

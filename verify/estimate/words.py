@@ -16,24 +16,24 @@ _LONGEST = 500  # characters of a message that repeats what was typed
 
 def bind(name: str, parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) -> dict[str, Any]:
     """Return arguments from words: by option name, or in the order of the signature where it has an order."""
-    given: dict[str, Any] = {}
+    bound: dict[str, Any] = {}
     places = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     for option, word in _pairs(parameters, words):
-        target = option or next((place for place in places if place not in given), "")
+        target = option or next((place for place in places if place not in bound), "")
         if not target:
             free = f"only {' '.join(places).upper()} can" if places else "no argument can"
             raise ValueError(
                 f"unexpected argument {shown(word)}: {free} be given without a name; options: {_options(parameters)}"
             )
-        if target in given:
+        if target in bound:
             raise ValueError(f"{option_name(target)} is given twice")
         switch = parameters[target].annotation in ("bool", bool)
-        given[target] = _switch(target, word) if switch else _value(target, word)
-    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in given]
+        bound[target] = _switch(target, word) if switch else _value(target, word)
+    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in bound]
     if missing:
         listed = ", ".join(place.upper() if place in places else option_name(place) for place in missing)
         raise ValueError(f"{name} needs {listed}; see losscurv estimate {name} --help")
-    return given
+    return bound
 
 
 def _pairs(parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -120,7 +120,7 @@ def components(claim: Claim, point: Point) -> tuple[Point, ...]:
     return tuple(point | {claim.along: value} for value in point[claim.along])
 
 
-def estimated(asked: Estimand) -> Measured:
+def estimated(estimand: Estimand) -> Measured:
     """Estimate what a reading of the claim is about, and evaluate its prediction.
 
     Raises
@@ -128,9 +128,9 @@ def estimated(asked: Estimand) -> Measured:
     ValueError
         If a score is missing, not finite, or not of the form that the kind reads.
     """
-    kind = asked.claim.kind
-    interval, predicted = _MEASURES[kind](asked)
-    n = len(next(iter(asked.scores.values())))
+    kind = estimand.claim.kind
+    interval, predicted = _MEASURES[kind](estimand)
+    n = len(next(iter(estimand.scores.values())))
     return Measured(interval, predicted, doublings(n) if kind is Kind.DISTRIBUTION else n)
 
 
@@ -167,18 +167,18 @@ def kurtosis(groups: Floats) -> Floats:
     return np.asarray(stats.kurtosis(groups, axis=1, bias=False))
 
 
-def excesses(asked: Estimand) -> Floats:
+def excesses(estimand: Estimand) -> Floats:
     """Excess of each replicate over its bound, 0 within rounding; infinite where the bound is no number."""
-    beyond = _excess_over_bounds(asked.claim, *asked.with_predictions())
-    return np.where(np.isnan(beyond), math.inf, np.where(beyond <= asked.claim.numerical, 0.0, beyond))
+    beyond = _excess_over_bounds(estimand.claim, *estimand.with_predictions())
+    return np.where(np.isnan(beyond), math.inf, np.where(beyond <= estimand.claim.numerical, 0.0, beyond))
 
 
-def slack(asked: Estimand) -> float | None:
+def slack(estimand: Estimand) -> float | None:
     """Mean score over mean bound, or score over bound on the replicate that comes closest where each must keep to it.
 
     For logarithms the ratio of the numbers they are logarithms of. None where the ratio has no meaning.
     """
-    claim, (values, bounds) = asked.claim, asked.with_predictions()
+    claim, (values, bounds) = estimand.claim, estimand.with_predictions()
     measured, bound = float(values.mean()), float(bounds.mean())
     if claim.kind in BOUNDS_EVERY_REPLICATE:
         closest = np.argmax(_excess_over_bounds(claim, values, bounds))
@@ -188,32 +188,32 @@ def slack(asked: Estimand) -> float | None:
     return measured / bound if math.isfinite(bound) and bound else None
 
 
-def profile(asked: Estimand) -> list[ProfilePoint]:
+def profile(estimand: Estimand) -> list[ProfilePoint]:
     """Points of the estimand's figure: means by size, or the distribution function of the replicates."""
-    claim, point = asked.claim, asked.point
+    claim, point = estimand.claim, estimand.point
     if claim.kind is Kind.DISTRIBUTION:
-        return _distribution_profile(asked)
-    sizes, values, theory = point[claim.along], asked.over_sizes(), asked.predicted
+        return _distribution_profile(estimand)
+    sizes, values, theory = point[claim.along], estimand.over_sizes(), estimand.predicted
     values = values - (claim.prediction(point, claim.offset) if claim.offset else 0.0)
     last = float(values[:, -1].mean())
     found: list[ProfilePoint] = []
     for size, at in zip(sizes, values.T, strict=True):
         # the prediction's line, or its slope through the largest size
         line = last * (size / sizes[-1]) ** theory if claim.kind is Kind.EXPONENT else theory
-        i = mean_interval(at, alpha=asked.alpha, numerical=claim.numerical)
+        i = mean_interval(at, alpha=estimand.alpha, numerical=claim.numerical)
         found.append(
             ProfilePoint(x=float(size), measured=i.estimate, lower=i.lower, upper=i.upper, predicted=line)
         )
     return found
 
 
-def _distribution_profile(asked: Estimand) -> list[ProfilePoint]:
-    values, cdf = asked.column(), asked.predict(asked.point)
+def _distribution_profile(estimand: Estimand) -> list[ProfilePoint]:
+    values, cdf = estimand.column(), estimand.predict(estimand.point)
     n = doublings(len(values))
     if n == 0:
         return []
     ordered = np.sort(values[:n])
-    radius = distance_interval(values, cdf, alpha=asked.alpha)
+    radius = distance_interval(values, cdf, alpha=estimand.alpha)
     half = radius.upper - radius.estimate
     x = np.linspace(ordered[0], ordered[-1], PROFILE_POINTS)
     return [
@@ -231,15 +231,15 @@ def _distribution_profile(asked: Estimand) -> list[ProfilePoint]:
 # --- one number per replicate --------------------------------------------------------------------------------
 
 
-def _mean(asked: Estimand) -> tuple[Interval, float]:
+def _mean(estimand: Estimand) -> tuple[Interval, float]:
     """Interval of a mean; with measured inputs, of score minus prediction, relative to it where the margin is.
 
     Fluctuations that both share cancel replicate by replicate, above all the skewness of a common scale.
     """
-    claim, alpha = asked.claim, asked.alpha
+    claim, alpha = estimand.claim, estimand.alpha
     if not claim.inputs:
-        return mean_interval(asked.column(), alpha=alpha, numerical=claim.numerical), asked.predicted
-    values, predicted = asked.with_predictions()
+        return mean_interval(estimand.column(), alpha=alpha, numerical=claim.numerical), estimand.predicted
+    values, predicted = estimand.with_predictions()
     centre = float(predicted.mean())
     if not np.isfinite(predicted).all():
         return mean_interval(values, alpha=alpha, numerical=claim.numerical), math.nan
@@ -250,42 +250,42 @@ def _mean(asked: Estimand) -> tuple[Interval, float]:
     return residual.scaled(abs(centre) if relative else 1.0).shifted(centre), centre
 
 
-def _ratio(asked: Estimand) -> tuple[Interval, float]:
-    top, bottom = (asked.column(name) for name in asked.score)
-    return ratio_interval(top, bottom, alpha=asked.alpha), asked.predicted
+def _ratio(estimand: Estimand) -> tuple[Interval, float]:
+    top, bottom = (estimand.column(name) for name in estimand.score)
+    return ratio_interval(top, bottom, alpha=estimand.alpha), estimand.predicted
 
 
-def _proportion(asked: Estimand) -> tuple[Interval, float]:
-    values = asked.column()
+def _proportion(estimand: Estimand) -> tuple[Interval, float]:
+    values = estimand.column()
     event = np.isin(values, (0.0, 1.0))
     if not event.all():
         raise ValueError(
-            f"score {asked.score!r} must be 0 or 1 to count as an event, got {values[~event][0]}"
+            f"score {estimand.score!r} must be 0 or 1 to count as an event, got {values[~event][0]}"
         )
-    interval = proportion_interval(int(values.sum()), len(values), alpha=asked.alpha)
+    interval = proportion_interval(int(values.sum()), len(values), alpha=estimand.alpha)
     if not interval.obstacle and events_together(values):
         interval = interval.blocked_by(TOGETHER)
-    return interval, asked.predicted
+    return interval, estimand.predicted
 
 
-def _groups(asked: Estimand) -> tuple[Interval, float]:
-    claim, values = asked.claim, asked.column()
+def _groups(estimand: Estimand) -> tuple[Interval, float]:
+    claim, values = estimand.claim, estimand.column()
     whole = len(values) // claim.group
     if whole < FEWEST or claim.statistic is None:
-        return Interval(estimate=math.nan, obstacle="too few replicates"), asked.predicted
+        return Interval(estimate=math.nan, obstacle="too few replicates"), estimand.predicted
     values = values[: whole * claim.group]
     groups = np.asarray(claim.statistic(values.reshape(whole, claim.group)))
     if groups.shape != (whole,) or not np.isfinite(groups).all():
         raise ValueError(
             f"statistic must be one finite number for each of {whole} groups, got {groups} of shape {groups.shape}"
         )
-    interval = mean_interval(groups, alpha=asked.alpha, in_order=False)
-    return _unless_together(interval, values), asked.predicted
+    interval = mean_interval(groups, alpha=estimand.alpha, in_order=False)
+    return _unless_together(interval, values), estimand.predicted
 
 
-def _distribution(asked: Estimand) -> tuple[Interval, float]:
-    values = asked.column()
-    interval = distance_interval(values, asked.predict(asked.point), alpha=asked.alpha)
+def _distribution(estimand: Estimand) -> tuple[Interval, float]:
+    values = estimand.column()
+    interval = distance_interval(values, estimand.predict(estimand.point), alpha=estimand.alpha)
     interval = _unless_together(interval, values)
     # a function that is no number somewhere is no prediction, and cannot be agreed with
     known = bool(interval.obstacle) or math.isfinite(interval.estimate)
@@ -298,9 +298,9 @@ def _unless_together(interval: Interval, values: Floats) -> Interval:
     return interval.blocked_by(TOGETHER) if together and not interval.obstacle else interval
 
 
-def _never(asked: Estimand) -> tuple[Interval, float]:
-    beyond = excesses(asked)
-    return rate_interval(int((beyond > 0).sum()), len(beyond), alpha=asked.alpha), 0.0
+def _never(estimand: Estimand) -> tuple[Interval, float]:
+    beyond = excesses(estimand)
+    return rate_interval(int((beyond > 0).sum()), len(beyond), alpha=estimand.alpha), 0.0
 
 
 def _excess_over_bounds(claim: Claim, values: Floats, bounds: Floats) -> Floats:
@@ -311,36 +311,36 @@ def _excess_over_bounds(claim: Claim, values: Floats, bounds: Floats) -> Floats:
 # --- one vector over sizes per replicate ---------------------------------------------------------------------
 
 
-def _settled(asked: Estimand) -> tuple[Interval, float]:
+def _settled(estimand: Estimand) -> tuple[Interval, float]:
     """Interval of the mean at the larger size; none until the mean at the smaller is within a tenth of the margin."""
-    claim, alpha, values = asked.claim, asked.alpha, asked.over_sizes()
+    claim, alpha, values = estimand.claim, estimand.alpha, estimand.over_sizes()
     interval = mean_interval(values[:, -1], alpha=alpha, numerical=claim.numerical)
     moved = mean_interval(
         values[:, -1] - values[:, -2], alpha=alpha, numerical=2 * claim.numerical, exact=True
     )
-    allowed, obstacle = STEADY * claim.margin_at(asked.point), interval.obstacle or moved.obstacle
+    allowed, obstacle = STEADY * claim.margin_at(estimand.point), interval.obstacle or moved.obstacle
     if not obstacle and (moved.lower > allowed or moved.upper < -allowed):
         obstacle = "still depends on size"
     elif not obstacle and (moved.lower < -allowed or moved.upper > allowed):
         obstacle = "size dependence not resolved"
-    return interval.blocked_by(obstacle) if obstacle else interval, asked.predicted
+    return interval.blocked_by(obstacle) if obstacle else interval, estimand.predicted
 
 
-def _limit(asked: Estimand) -> tuple[Interval, float]:
-    claim = asked.claim
+def _limit(estimand: Estimand) -> tuple[Interval, float]:
+    claim = estimand.claim
     interval = extrapolated(
-        asked.over_sizes(),
-        asked.point[claim.along],
+        estimand.over_sizes(),
+        estimand.point[claim.along],
         claim.terms,
-        alpha=asked.alpha,
+        alpha=estimand.alpha,
         numerical=claim.numerical,
     )
-    return interval, asked.predicted
+    return interval, estimand.predicted
 
 
-def _exponent(asked: Estimand) -> tuple[Interval, float]:
-    claim, alpha, sizes = asked.claim, asked.alpha, asked.point[asked.claim.along]
-    values = asked.over_sizes() - (claim.prediction(asked.point, claim.offset) if claim.offset else 0.0)
+def _exponent(estimand: Estimand) -> tuple[Interval, float]:
+    claim, alpha, sizes = estimand.claim, estimand.alpha, estimand.point[estimand.claim.along]
+    values = estimand.over_sizes() - (claim.prediction(estimand.point, claim.offset) if claim.offset else 0.0)
     intervals = [mean_interval(v, alpha=alpha, exact=True) for v in values.T]
     what = "distance from the limit" if claim.offset else "mean"
     obstacle = next((i.obstacle for i in intervals if i.obstacle), "")
@@ -349,9 +349,9 @@ def _exponent(asked: Estimand) -> tuple[Interval, float]:
     if not obstacle and len({i.estimate > 0 for i in intervals}) > 1:
         obstacle = f"{what} changes sign between sizes"
     if obstacle:
-        return Interval(estimate=math.nan, obstacle=obstacle), asked.predicted
+        return Interval(estimate=math.nan, obstacle=obstacle), estimand.predicted
     replicates = exponent_replicates(values, sizes)
-    return extrapolated(replicates, sizes[:-1], claim.terms, alpha=alpha), asked.predicted
+    return extrapolated(replicates, sizes[:-1], claim.terms, alpha=alpha), estimand.predicted
 
 
 def _largest_gap(one: Callable[[Floats], Floats], other: Callable[[Floats], Floats]) -> float:

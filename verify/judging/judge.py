@@ -227,17 +227,17 @@ def outcome(
     """
     interval, n = judged.interval, judged.replicates
     used = {name: column[:n] for name, column in scores.items()}
-    asked = Estimand(claim, reading.predict, reading.score, point, used, alpha)
+    estimand = Estimand(claim, reading.predict, reading.score, point, used, alpha)
     reason, needed = _undecided(claim, judged) if judged.verdict is Verdict.UNDECIDED else ("", None)
     within = interval.lower <= judged.predicted <= interval.upper
     two_sided = claim.kind not in (*ONE_SIDED, *ABSOLUTE)
     rivals: list[RivalOutcome] = []
     if reading.label != PRINTED:
-        seen = later or judged
-        used_then = {name: column[: seen.replicates] for name, column in scores.items()}
+        latest = later or judged
+        used_then = {name: column[: latest.replicates] for name, column in scores.items()}
         mine = Estimand(claim, claim.predict, claim.score, point, used_then, alpha)
-        rivals = [_rival(name, mine._replace(predict=f), seen) for name, f in claim.rivals.items()]
-    beyond = excesses(asked) if claim.kind in BOUNDS_EVERY_REPLICATE else np.zeros(0)
+        rivals = [_rival(name, mine._replace(predict=f), latest) for name, f in claim.rivals.items()]
+    beyond = excesses(estimand) if claim.kind in BOUNDS_EVERY_REPLICATE else np.zeros(0)
     return PointOutcome(
         parameters=dict(point),
         verdict=judged.verdict,
@@ -255,13 +255,13 @@ def outcome(
         needed=needed,
         # the theory agrees and is yet excluded: a difference too small to matter, but seen
         offset_resolved=judged.verdict is Verdict.AGREES and two_sided and not within,
-        slack=slack(asked) if claim.kind in (*ONE_SIDED, *BOUNDS_EVERY_REPLICATE) else None,
+        slack=slack(estimand) if claim.kind in (*ONE_SIDED, *BOUNDS_EVERY_REPLICATE) else None,
         inputs={name: float(used[name].mean()) for name in claim.inputs},
         rivals=rivals,
         rivals_replicates=later.replicates if later else 0,
         looks=[_look(claim, judged, earlier) for earlier in trail],
         violations=[Violation(replicate=int(i), by=float(beyond[i])) for i in np.flatnonzero(beyond)[:KEPT]],
-        profile=profile(asked) if claim.kind in (*SPANS_SIZES, Kind.DISTRIBUTION) else [],
+        profile=profile(estimand) if claim.kind in (*SPANS_SIZES, Kind.DISTRIBUTION) else [],
     )
 
 
@@ -272,21 +272,21 @@ def _look(claim: Claim, judged: Judgement, earlier: Judgement) -> Look:
     return Look(replicates=earlier.replicates, measured=i.estimate, lower=i.lower, upper=i.upper)
 
 
-def _rival(name: str, asked: Estimand, judged: Judgement) -> RivalOutcome:
+def _rival(name: str, estimand: Estimand, judged: Judgement) -> RivalOutcome:
     """Return the outcome of a rival formula on the replicates of a judgement of the theory."""
-    claim, interval = asked.claim, judged.interval
+    claim, interval = estimand.claim, judged.interval
     if claim.kind in BOUNDS_EVERY_REPLICATE:
-        broken = excesses(asked) > 0
+        broken = excesses(estimand) > 0
         value, rejected = float(broken.mean()), bool(broken.any())
     elif claim.kind is Kind.DISTRIBUTION:
-        found = estimated(asked).interval
-        value = formula_distance(claim, asked.point, asked.predict, claim.predict)
+        found = estimated(estimand).interval
+        value = formula_distance(claim, estimand.point, estimand.predict, claim.predict)
         rejected = not found.obstacle and found.lower > 0
     else:
         if claim.inputs:
-            interval, value, _ = estimated(asked)
+            interval, value, _ = estimated(estimand)
         else:
-            value = claim.prediction(asked.point, asked.predict)
+            value = claim.prediction(estimand.point, estimand.predict)
         # a rival bound on the right side of what was measured holds too, however far away it is
         lower = -math.inf if claim.kind is Kind.AT_LEAST else interval.lower
         upper = math.inf if claim.kind is Kind.AT_MOST else interval.upper

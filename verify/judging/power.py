@@ -79,7 +79,7 @@ def claim_power(claim: Claim, outcomes: Outcomes) -> Power:
     unit = _Unit(claim.relative, claim.logarithm)
     disagreeing = any(o.verdict == Verdict.DISAGREES for o in outcomes)
     if claim.kind in BOUNDS_EVERY_REPLICATE:
-        return _broken(outcomes) if disagreeing else _never_seen(outcomes)
+        return _broken(outcomes) if disagreeing else _no_violation(outcomes)
     if disagreeing or claim.kind not in (*ONE_SIDED, Kind.DISTRIBUTION):
         return _power(unit, outcomes)
     if _lacks_intervals(outcomes):
@@ -99,8 +99,8 @@ def _power(unit: _Unit, outcomes: Outcomes) -> Power:
     blank, wrong = _lacks_intervals(outcomes), [o for o in outcomes if o.verdict == Verdict.DISAGREES]
     caught = None if blank else max(map(unit.caught, outcomes))
     if wrong:
-        seen = "" if caught is None else f" From {unit.size(caught)} on it would be seen."
-        return Power(f"{_shortfall(unit, wrong, outcomes)}{seen}", caught)
+        would_show = "" if caught is None else f" From {unit.size(caught)} on it would be seen."
+        return Power(f"{_shortfall(unit, wrong, outcomes)}{would_show}", caught)
     if caught is None:
         return NOTHING
     excluded = max((abs(o.measured - o.predicted) + _half_width(o)) / unit.scale(o) for o in outcomes)
@@ -150,7 +150,7 @@ def _broken(outcomes: Outcomes) -> Power:
     )
 
 
-def _never_seen(outcomes: Outcomes) -> Power:
+def _no_violation(outcomes: Outcomes) -> Power:
     rarest = max(o.upper for o in outcomes)
     if not math.isfinite(rarest):
         return NOTHING

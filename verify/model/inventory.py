@@ -58,7 +58,7 @@ class Entry(NamedTuple):
     scope
         The part of it that claims judge, if not the whole: it is then *partly judged*.
     ours
-        Whether it is a statement of our own, kept with a paper's because it extends one of them.
+        Whether the paper does not make it. It is then ours, or known elsewhere if all claims on it say so.
     """
 
     id: str

@@ -78,22 +78,26 @@ def fitted(
         needed = point.get("samples", 0) + point.get("others", 0) if "images" in point else 0
         if needed and images().samples < needed:
             return f"it draws from {needed} images, of {images().samples} that there are (--data)"
-        asked = cost(at_classes(point)).memory
-        return f"it needs {_gib(asked)}, of {_gib(memory)} that are free" if asked > memory else ""
+        memory_needed = cost(at_classes(point)).memory
+        return (
+            f"it needs {_gib(memory_needed)}, of {_gib(memory)} that are free"
+            if memory_needed > memory
+            else ""
+        )
 
     for o in observations:
         if o.cost is None:
             made.append(o)
             continue
-        asked = [p for p in o.points if recorded is None or at_points(p) in recorded.get(o.id, ())]
-        why = {point: obstacle(o.cost, point) for point in asked}
-        kept = tuple(point for point in asked if not why[point])
-        if not kept or (recorded is not None and len(kept) < len(asked)):
+        points = [p for p in o.points if recorded is None or at_points(p) in recorded.get(o.id, ())]
+        why = {point: obstacle(o.cost, point) for point in points}
+        fitting = tuple(point for point in points if not why[point])
+        if not fitting or (recorded is not None and len(fitting) < len(points)):
             left_out[o.id] = next(filter(None, why.values()), "none of its points was recorded")
             continue
-        made.append(replace(o, points=kept))
+        made.append(replace(o, points=fitting))
         lines += [f"{o.id} leaves out {dict(point)}: {reason}" for point, reason in why.items() if reason]
-        costs[o.id] = replicates(o) * [o.cost(at_classes(point)) for point in kept]
+        costs[o.id] = replicates(o) * [o.cost(at_classes(point)) for point in fitting]
     if costs:
         all_costs = [cost for each in costs.values() for cost in each]
         lines.insert(

@@ -84,14 +84,14 @@ def _row(
     shown, rivals = (claim.printed, []) if printed else (theory, others)
     outcomes = [_outcome(claim, point, found, measured, shown, rivals) for point, found in routes]
     require_separated(rivals, outcomes)
-    whole = _whole([np.asarray(found[name]) for _, found in routes for name in (measured, shown)])
+    whole = _are_whole_numbers([np.asarray(found[name]) for _, found in routes for name in (measured, shown)])
     if claim.sees and not whole:
         raise ValueError("an identity that says what it detects needs whole numbers (signs or counts)")
     off = max(o.measured for o in outcomes)
     if whole:
         same = "the same" if off <= claim.tolerance else "unlike"
-        seen = claim.sees or "a count that is off by one"
-        power = f"The two routes give {same} whole numbers; {seen} is seen."
+        error_seen = claim.sees or "a count that is off by one"
+        power = f"The two routes give {same} whole numbers; {error_seen} is seen."
     else:
         digits = "no" if off >= 1.0 else "all" if off == 0.0 else f"{-math.log10(off):.1f}"
         power = f"The two routes agree to {digits} digits; a difference beyond {claim.tolerance:.1g} is seen."
@@ -113,8 +113,8 @@ def _row(
     )
 
 
-def _whole(compared: list[NDArray[Any]]) -> bool:
-    """Whether what is compared are signs or counts, not all of them 0: no difference is small there."""
+def _are_whole_numbers(compared: list[NDArray[Any]]) -> bool:
+    """Return whether signs or counts are compared, not all of them 0: no difference is small there."""
     if not all(a.dtype.kind in "biuf" for a in compared):
         return False
     whole = all(bool((np.isfinite(a) & (a == np.round(a))).all()) for a in compared)

@@ -262,14 +262,14 @@ class Again(NamedTuple):
         short = f" ({self.asked} asked for)" * (self.drawn < self.asked)
         agree = "judged scores agree" if self.drawn else "nothing was compared"
         failed = [f"{name} could not be drawn there: {reason}" for name, reason in self.failed.items()]
-        told = [*([] if self.off else [agree]), *_differing(self.off), *_differing(self.other), *failed]
+        parts = [*([] if self.off else [agree]), *_differing(self.off), *_differing(self.other), *failed]
         where = f"{self.drawn} of {self.blocks} blocks of {device} drawn again on the CPU{short}"
-        return f"{where}: {'; '.join(told)}"
+        return f"{where}: {'; '.join(parts)}"
 
     def doubts(self, device: str) -> list[str]:
         """Return the differences that count against the run."""
-        told = "; ".join(_differing(self.off))
-        return [f"scores of {device} that the CPU does not reproduce: {told}"] * bool(self.off)
+        differences = "; ".join(_differing(self.off))
+        return [f"scores of {device} that the CPU does not reproduce: {differences}"] * bool(self.off)
 
 
 def _differing(found: Mapping[str, float]) -> list[str]:
@@ -305,8 +305,8 @@ def draw_again(
     """
     there = [run for run in runs if run.name not in without and not run.error]
     blocks = [(run, i) for run in there for i in range(run.blocks)]
-    asked = math.ceil(share * len(blocks))
-    order = np.random.default_rng(settings.seed).permutation(len(blocks))[:asked]
+    wanted = math.ceil(share * len(blocks))
+    order = np.random.default_rng(settings.seed).permutation(len(blocks))[:wanted]
     experiments = {claim.experiment.id: claim.experiment for claim in claims}
     judged: dict[tuple[str, str], float] = {}
     for claim in claims:
@@ -351,7 +351,7 @@ def draw_again(
                 found[", ".join(place)] = max(gap, found.get(", ".join(place), 0.0))
     except KeyboardInterrupt:
         pass
-    return Again(drawn, asked, len(blocks), off, other, failed)
+    return Again(drawn, wanted, len(blocks), off, other, failed)
 
 
 def _gap(here: NDArray[np.float64], there: NDArray[np.float64]) -> tuple[float, float]:

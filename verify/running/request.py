@@ -134,15 +134,15 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     if settings.data != DIGITS:  # before the claims are loaded, which takes seconds
         data.require_file(Path(settings.data))
     gone = _gone(o.claim, replay) if replay else ()
-    asked = _selected(o, replay, settings.tier, gone)
-    settings = replace(settings, workers=o.workers or _workers(asked, settings.device))
-    waiting = {item.id: needed for item in asked if (needed := unmet(item, settings.data))}
-    if waiting and (o.claim or replay or len(waiting) == len(asked)):
+    candidates = _selected(o, replay, settings.tier, gone)
+    settings = replace(settings, workers=o.workers or _workers(candidates, settings.device))
+    waiting = {item.id: needed for item in candidates if (needed := unmet(item, settings.data))}
+    if waiting and (o.claim or replay or len(waiting) == len(candidates)):
         name, needed = next(iter(waiting.items()))
         raise ValueError(f"claim {name} needs {needed}, got {settings.data}")
-    gpu_only = _gpu_only(asked, o, replay, settings)
+    gpu_only = _gpu_only(candidates, o, replay, settings)
     absent = {*waiting, *gpu_only.left_out}
-    listed = [*(item for item in asked if not isinstance(item, Observation)), *gpu_only.observations]
+    listed = [*(item for item in candidates if not isinstance(item, Observation)), *gpu_only.observations]
     selected = on_images([item for item in listed if item.id not in absent], settings.data)
     if (
         settings.replicates is not None
@@ -213,10 +213,10 @@ def _selected(o: Options, replay: Results | None, tier: Tier, gone: Collection[s
     return found
 
 
-def _workers(asked: Sequence[Item], device: str) -> int:
+def _workers(items: Sequence[Item], device: str) -> int:
     """One per core or GPU, but this process alone where others would take longer to start than all work takes."""
     costs: dict[str, float] = {}
-    for item in asked:
+    for item in items:
         if isinstance(item, Claim):  # several may read one experiment, whose seconds are those of a point
             costs[item.experiment.id] = item.experiment.seconds * len(item.experiment.points)
         elif isinstance(item, Observation):
@@ -226,26 +226,26 @@ def _workers(asked: Sequence[Item], device: str) -> int:
     return 1 if sum(costs.values()) < WORTH_STARTING else default_workers(device)
 
 
-def _gpu_only(asked: Sequence[Item], o: Options, replay: Results | None, settings: Settings) -> GpuOnly:
+def _gpu_only(items: Sequence[Item], o: Options, replay: Results | None, settings: Settings) -> GpuOnly:
     """Select the observations that need a GPU; one that is named and cannot run is refused."""
-    seen = [item for item in asked if isinstance(item, Observation)]
-    known = any(each.cost for each in seen) and settings.device != "cpu" and not o.executor
+    observations = [item for item in items if isinstance(item, Observation)]
+    known = any(each.cost for each in observations) and settings.device != "cpu" and not o.executor
     recorded: dict[str, set[str]] = {}
     for run in replay.runs if replay else ():
         recorded.setdefault(run.experiment, set()).add(at_points(run.parameters))
     found = fitted(
-        seen,
+        observations,
         device=settings.device,
         memory=free_memory(settings.device, settings.workers) if known else None,
         images=partial(images_there, settings.data),
         replicates=settings.repeats,
         recorded=recorded if replay else None,
     )
-    for each in seen:
+    for each in observations:
         if each.id in o.claim and each.id in found.left_out:
             why = found.left_out[each.id]
             raise ValueError(f"--claim {each.id} cannot run here: {why}; a smaller version is {each.small}")
-    if len(asked) == len(found.left_out):
+    if len(items) == len(found.left_out):
         option = "--replay" if replay else "--paper" if o.paper else "--tier"
         raise ValueError(f"no claim is left to judge with {option}: {'; '.join(found.lines)}")
     return found

@@ -38,6 +38,9 @@ CURVE_POINTS = 13
 STRAIGHT = 1 / 400
 """Part of an axis by which a line may miss: less than a pixel."""
 
+REACH = 3.0
+"""Ranges of the prediction beyond which no picture shows a rival: there its bends do not count."""
+
 HALVINGS = 9
 """Of the distance of two such places where a formula bends or jumps: less than a pixel is left."""
 
@@ -148,7 +151,7 @@ _BLANK: dict[str, Any] = {
 def row_of(
     claim: AnyClaim,
     label: str,
-    told: Passage,
+    passage: Passage,
     settings: Settings,
     *,
     verdict: Verdict,
@@ -173,13 +176,13 @@ def row_of(
         finding=claim.finding
         if label == PRINTED
         or expected is Verdict.DISAGREES
-        or (told.standing is Standing.CORRECTED and told.words)
+        or (passage.standing is Standing.CORRECTED and passage.words)
         else "",
-        standing=told.standing.value,
-        words=told.words,
-        place=told.place,
-        slip=told.slip,
-        root=told.root,
+        standing=passage.standing.value,
+        words=passage.words,
+        place=passage.place,
+        slip=passage.slip,
+        root=passage.root,
         no_theory=claim.no_theory or "",
         rerun=rerun_command(claim.id, settings),
         seconds=round(seconds, 3),
@@ -250,10 +253,10 @@ def _rivals(claim: Claim, reading: Reading) -> Mapping[str, Any]:
     return claim.rivals if reading.label != PRINTED else {}
 
 
-def _made(
+def _rounded_curve(
     claim: Claim, at: Point, x: Iterable[float], predicted: Iterable[float], rivals: Mapping[str, Any]
 ) -> Curve:
-    """A curve; its numbers have fewer digits than those of the table and of all that a verdict rests on."""
+    """Return a curve in fewer digits than the table and all numbers that a verdict rests on."""
     return Curve(
         axis=claim.axis,
         at=dict(_setting(claim, at)),
@@ -275,7 +278,7 @@ def _measured_curve(
     values = [{rival.name: rival.value for rival in o.rivals} for o in mine.values()]
     rivals = {name: [each[name] for each in values] for name in _rivals(claim, reading)}
     said = {r.label: [here[r][x].predicted if x in here[r] else math.nan for x in mine] for r in others}
-    return _made(claim, at, mine, (o.predicted for o in mine.values()), {**rivals, **said})
+    return _rounded_curve(claim, at, mine, (o.predicted for o in mine.values()), {**rivals, **said})
 
 
 def _grid(values: Sequence[float]) -> list[float]:
@@ -309,7 +312,7 @@ def _curve(
     whole = isinstance(at[claim.axis], int)
     found = _bends(x, said, whole=whole) if between else {v: said(v) for v in x}
     predicted, *values = zip(*found.values(), strict=True)
-    return _made(claim, at, found, predicted, dict(zip(rivals, values, strict=True)))
+    return _rounded_curve(claim, at, found, predicted, dict(zip(rivals, values, strict=True)))
 
 
 def _bends(
@@ -320,9 +323,13 @@ def _bends(
     Between `whole` numbers are no others.
     """
     known = {x: said(x) for x in grid}
-    scale, decades = _extent([values[0] for values in known.values()])
-    if not scale:  # a prediction of 0 everywhere: what stands beside it has one
-        scale, _ = _extent([y for values in known.values() for y in values])
+    predicted = [values[0] for values in known.values()]
+    scale, decades = _extent(predicted)
+    if not scale:  # a prediction of 0 everywhere: the rivals have a range
+        predicted = [y for values in known.values() for y in values]
+        scale, _ = _extent(predicted)
+    finite = [y for y in predicted if math.isfinite(y)] or [0.0]
+    seen = min(finite) - REACH * scale, max(finite) + REACH * scale
     along = math.log if spans_decades([grid[0], grid[-1]]) else float
     between = [(a, b, HALVINGS) for a, b in pairwise(grid)]
     while between:
@@ -332,7 +339,8 @@ def _bends(
         if left and a < m < b:
             known[m] = said(m)
             share = (along(m) - along(a)) / (along(b) - along(a))
-            if any(_bent(y, share, scale, decades) for y in zip(known[a], known[m], known[b], strict=True)):
+            values = zip(known[a], known[m], known[b], strict=True)
+            if any(_bent(y, share, scale, decades, seen) for y in values):
                 between += [(a, m, left - 1), (m, b, left - 1)]
     return dict(sorted(known.items()))
 
@@ -346,15 +354,18 @@ def _extent(predicted: Sequence[float]) -> tuple[float, float]:
     return (high - low) or abs(high), math.log(high / low) if spans_decades(finite) else 0.0
 
 
-def _bent(y: tuple[float, float, float], share: float, scale: float, decades: float) -> bool:
+def _bent(
+    y: tuple[float, float, float], share: float, scale: float, decades: float, seen: tuple[float, float]
+) -> bool:
     """Whether the value between two lies visibly off the line that joins them, or one of the three is no number."""
-    left, middle, right = y
     if not all(map(math.isfinite, y)):
         return any(map(math.isfinite, y))
+    left, middle, right = (min(max(value, seen[0]), seen[1]) for value in y)
     if abs(left + share * (right - left) - middle) > STRAIGHT * scale:
         return True
     if not decades or min(y) <= 0:
         return False
+    left, middle, right = y
     return abs(math.log(left) + share * math.log(right / left) - math.log(middle)) > STRAIGHT * decades
 
 

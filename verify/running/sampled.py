@@ -42,7 +42,7 @@ class Sampled:
     def __init__(self, claims: Sequence[Claim], pump: Pump, settings: Settings, alpha: Alpha) -> None:
         self._pump, self._settings = pump, settings
         self._runs: dict[tuple[str, Point], Run] = {}
-        self._claims = {claim.id: (readings(claim), self._drawn(claim, alpha(claim))) for claim in claims}
+        self._claims = {claim.id: (readings(claim), self._runs_of(claim, alpha(claim))) for claim in claims}
         self._pump.runs += self.runs
 
     @property
@@ -82,7 +82,7 @@ class Sampled:
             for run, trial, n in going:
                 trial.look(run.scores, n)
 
-    def _drawn(self, claim: Claim, alpha: float) -> list[Run]:
+    def _runs_of(self, claim: Claim, alpha: float) -> list[Run]:
         experiment, runs = claim.experiment, list[Run]()
         for point in experiment.points:
             key = experiment.id, point
@@ -184,8 +184,8 @@ class _Trial:
         if self.judgement is None:
             raise RuntimeError(f"{self.claim.id} has not been judged at {self.point}")
         if self.recorded is None:
-            asked = self.claim, self.reading, self.point, self.judgement, self._mine(scores), self.trail
-            self.recorded = outcome(*asked, self.alpha, later=self.later)
+            arguments = self.claim, self.reading, self.point, self.judgement, self._mine(scores), self.trail
+            self.recorded = outcome(*arguments, self.alpha, later=self.later)
         return self.recorded
 
     def _mine(self, scores: Scores) -> Scores:

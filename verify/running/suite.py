@@ -107,7 +107,7 @@ def collect(
     doing("collecting the results")
     return Results(
         suite=suite,
-        rows=_told(session.finished_rows(), request.papers),
+        rows=_with_claim_facts(session.finished_rows(), request.papers),
         runs=session.records(),
         inventory=registry.inventory(items if named else None),
         planted=planted,
@@ -117,8 +117,8 @@ def collect(
     )
 
 
-def _told(rows: Sequence[Row], only: registry.Only) -> list[Row]:
-    """With what is known of each claim beside what was judged, and its history.
+def _with_claim_facts(rows: Sequence[Row], only: registry.Only) -> list[Row]:
+    """Return the rows with what the registry says of each claim, and its history.
 
     The history is of the claim as the registry has it: images in place of the digits change nothing of it.
     """
@@ -128,7 +128,7 @@ def _told(rows: Sequence[Row], only: registry.Only) -> list[Row]:
         for row in rows
         if row.id == row.claim and row.points
     }
-    told = {
+    facts = {
         name: {
             "registered": register.registered(claim, routes.get(name)),
             "says": claim.says,
@@ -139,7 +139,7 @@ def _told(rows: Sequence[Row], only: registry.Only) -> list[Row]:
         for name in {row.claim for row in rows}
         if (claim := listed.get(name))
     }
-    return [replace(row, **told.get(row.claim, {})) for row in rows]
+    return [replace(row, **facts.get(row.claim, {})) for row in rows]
 
 
 def planted_rows(settings: Settings) -> list[Row]:

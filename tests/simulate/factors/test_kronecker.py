@@ -61,8 +61,8 @@ def test_every_group_of_a_convolution_has_its_own_factors() -> None:
     x, y, loss = drawn(6, N, 4, 5), drawn(7, N, 18), nn.MSELoss(reduction="sum")
     for part, whole in zip(one[0].parameters(), both[0].parameters(), strict=True):
         part.data.copy_(whole.data[3:])
-    whole: Any = kfac(Objective(both, (x, y), loss)).blocks[0]
-    alone: Any = kfac(Objective(one, (x[:, 2:], y[:, 9:]), loss)).blocks[0]
+    whole = kfac(Objective(both, (x, y), loss)).blocks[0]
+    alone = kfac(Objective(one, (x[:, 2:], y[:, 9:]), loss)).blocks[0]
     assert_allclose(whole.inputs[1], alone.inputs[0], atol=1e-13)
     assert_allclose(whole.outputs[1], alone.outputs[0], atol=1e-13)
 
@@ -100,7 +100,7 @@ def test_a_corrected_block_has_the_diagonal_of_the_matrix_in_its_eigenbasis(name
         if isinstance(block, DenseBlock):
             assert_allclose(block.matrix, own, atol=1e-13)
             continue
-        assert isinstance(block, KroneckerBlock) and block.corrected is not None
+        assert isinstance(block, KroneckerBlock)
         units = torch.eye(len(at)).double()
         # what is left has nothing on the diagonal: it is orthogonal to every matrix of this form
         for trial in range(3):

@@ -40,7 +40,7 @@ def test_sampled_derivatives_have_the_moments_of_the_fisher_information(
 
 def test_sampled_targets_have_a_seed() -> None:
     objective, options = tokens(), {"kind": "sampled", "likelihood": "categorical"}
-    made: list[Any] = [kfac(objective, seed=rng(seed), **options).dense() for seed in (0, 0, 1)]
+    made = [kfac(objective, seed=rng(seed), **options).dense() for seed in (0, 0, 1)]
 
     assert torch.equal(made[0], made[1]) and not torch.equal(made[0], made[2])
 

@@ -1,9 +1,6 @@
 """Networks for Kronecker factors, and the factors by loops over samples and cotangents with autograd alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -75,7 +72,7 @@ KINDS = {"perceptron": perceptron, "convolutions": convolutions, "tokens": token
 
 def by_loops(objective: Objective, layer: str, kind: str, sharing: str) -> tuple[Tensor, Tensor]:
     """A and B of a linear layer or a convolution without groups, its bias last."""
-    model: Any = objective.model
+    model = objective.model
     module, seen = model.get_submodule(layer), list[tuple[Tensor, Tensor]]()
     handle = module.register_forward_hook(lambda _, inputs, output: seen.append((inputs[0].detach(), output)))
     a = b = torch.zeros(())
@@ -89,7 +86,7 @@ def by_loops(objective: Objective, layer: str, kind: str, sharing: str) -> tuple
 
         cotangents = torch.func.grad(loss)(outputs.detach())[None]
         if kind == "gauss-newton":
-            bend: Any = torch.autograd.functional.hessian(loss, outputs.detach())
+            bend = torch.autograd.functional.hessian(loss, outputs.detach())
             values, vectors = torch.linalg.eigh(bend.reshape(outputs.numel(), -1))
             cotangents = (vectors * values.clamp(min=0).sqrt()).mT.reshape(-1, *outputs.shape)
         inputs = torch.cat([_positions(module, i) for i, _ in seen])

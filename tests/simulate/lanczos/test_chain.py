@@ -27,7 +27,7 @@ def grown(chain: Chain, matrix: torch.Tensor, products: int, room: float = math.
 
 
 def test_no_more_vectors_are_held_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    held: list[tuple[int, int]] = []
+    held = []
     grow = Chain.grow
 
     def watched(chain: Chain, product: object) -> None:

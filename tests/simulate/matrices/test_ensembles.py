@@ -21,7 +21,7 @@ def even(dim: int) -> Tensor:
     return torch.ones(dim, dim, dtype=torch.float64)
 
 
-ENTRIES: dict[str, tuple[Any, float, float]] = {
+ENTRIES = {
     "gaussian": (lambda b, dim: ensembles.wigner(b, dim), 3, 2),
     "rademacher": (lambda b, dim: ensembles.wigner(b, dim, law="rademacher"), 1, 1),
     "student": (lambda b, dim: noise.student(b, dim, degrees=12), 3 + 6 / 8, 1),
@@ -56,7 +56,7 @@ def test_the_diagonal_of_the_gaussian_law_has_twice_the_variance_of_any_other_en
     assert_allclose(ensembles.wigner(block_of(), 9), ENTRIES["even"][0](block_of(), 9) * scale, rtol=1e-7)
 
 
-SCALES: dict[str, tuple[Any, float, Any]] = {
+SCALES = {
     **{name: (draw, 0, lambda dim, d=d: 1 + (d - 1) / dim) for name, (draw, _, d) in ENTRIES.items()},
     "uneven": (lambda b, dim: noise.profiled(b, noise.blocked_profile(dim, contrast=0.6)), 0, lambda _: 1),
     **{
@@ -239,7 +239,7 @@ def added(matrices: Tensor) -> Tensor:
     return matrices + torch.diag((torch.arange(matrices.shape[1]) < rank) * 1.4)
 
 
-GOE: dict[str, tuple[Any, Any]] = {
+GOE = {
     "top": (
         lambda b, dim: [ensembles.goe_top_eigenvalue(b, dim)],
         lambda w: [torch.linalg.eigvalsh(w)[:, -1]],
@@ -297,7 +297,7 @@ def test_eigenpairs_are_those_of_the_dense_matrix(size: int) -> None:
 # --- blocks
 
 
-DRAWS: dict[str, Any] = {
+DRAWS = {
     **{name: lambda b, draw=draw: draw(b, 8) for name, (draw, *_) in {**SCALES, **ENTRIES}.items()},
     "unit vectors": lambda b: ensembles.unit_vectors(b, 5),
     "class means": lambda b: ensembles.logit_gradients(b, **MODEL, orthogonal=True)[0],

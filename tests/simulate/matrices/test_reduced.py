@@ -1,7 +1,6 @@
 """Smaller matrices with the extreme eigenvalues of larger ones: the same law as the dense ones, rows enough."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,7 @@ def square(x: torch.Tensor, samples: int) -> torch.Tensor:
     return x @ x.mT / samples
 
 
-MODELS: dict[str, tuple[Callable[..., Extreme], Callable[..., torch.Tensor]]] = {
+MODELS = {
     "additive": (reduced.additive_wishart_top, lambda x, n, spike: plus(square(x, n), spike)),
     "information": (
         reduced.information_plus_noise_top,
@@ -96,7 +95,7 @@ def test_signed_projections_have_the_law_of_the_dense_matrix(scale: float) -> No
     assert_same_law(reduced.signed_projections_top(block_of(), 7, **sizes, spike=0.8, scale=scale), matrices)
 
 
-ROWS: dict[str, Callable[[Block], Any]] = {
+ROWS = {
     "edge": lambda b: reduced.wigner_extreme(b, 5000, spike=0.4),
     "threshold": lambda b: reduced.wigner_extreme(b, 5000, spike=1.0),
     "bottom": lambda b: reduced.wigner_extreme(b, 5000, spike=0.4, bottom=True),
@@ -136,7 +135,7 @@ def test_blocks_further_down_change_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     assert_allclose(shorter, found.eigenvalue, rtol=1e-11)
 
 
-ALONE: dict[str, Callable[..., Extreme]] = {
+ALONE = {
     "wigner": lambda b, spike: reduced.wigner_extreme(b, 700, spike=spike),
     "wishart": lambda b, spike: reduced.additive_wishart_top(b, 30, 80, spike=spike),
     "information": lambda b, spike: reduced.information_plus_noise_top(b, 30, 80, spike=spike),

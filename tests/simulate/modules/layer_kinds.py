@@ -1,7 +1,5 @@
 """Small models with every kind of layer affine in its parameters, of what is done around them, and their data."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable
@@ -63,7 +61,7 @@ def images(*layers: nn.Module) -> tuple[nn.Module, Tensor]:
     return nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(3)), torch.randn(SAMPLES, 2, 6, 6)
 
 
-LAYERS: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
+LAYERS = {
     "convolutions": lambda: images(
         nn.Conv2d(2, 3, 3),
         nn.ReLU(inplace=True),
@@ -135,7 +133,7 @@ def of_positions(model: nn.Module) -> tuple[nn.Module, Tensor]:
     return model, torch.randn(SAMPLES, 2, 4)
 
 
-SECOND: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
+SECOND = {
     "decoder, samples second": lambda: of_positions(Turned(nn.TransformerDecoderLayer(4, 2, 5, dropout=0.0))),
     "encoder, samples second": lambda: of_positions(
         Turned(nn.TransformerEncoder(_block(), 1, norm=nn.LayerNorm(4), enable_nested_tensor=False))
@@ -215,13 +213,13 @@ def smooth(first: nn.Module, x: Tensor) -> tuple[nn.Module, Tensor]:
     return model, x
 
 
-SMOOTH: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
+SMOOTH = {
     "smooth positions": lambda: smooth(nn.Conv1d(3, 2, 4), torch.randn(6, 3, 5)),
     "smooth groups": lambda: smooth(nn.Conv1d(6, 2, 4, groups=2), torch.randn(6, 6, 5)),
     "smooth on tokens": lambda: smooth(nn.Linear(5, 2), torch.randn(6, 2, 5)),
     "smooth embedding": lambda: smooth(nn.Embedding(5, 4), torch.arange(6) % 5),
 }
-AROUND: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
+AROUND = {
     **SECOND,
     **SMOOTH,
     "own layer, samples second": lambda: of_positions(Turned(_block(), own=nn.Linear(4, 4))),
@@ -296,13 +294,13 @@ def ends_swapped_from(size: int, to: float = math.inf) -> nn.Module:
     return Reordered(lambda x: swapped_ends(x) if size <= len(x) <= to else torch.arange(len(x)))
 
 
-MIXING: dict[str, Callable[[], nn.Module]] = {
+MIXING = {
     "mean subtracted from four samples on": lambda: Between(lambda h: h - h.mean(0) if len(h) > 3 else h),
     "mixed with the batch reversed": lambda: Between(lambda h: 0.7 * h + 0.3 * h.flip(0)),
     "mixed at the ends": lambda: Between(lambda h: h + h[swapped_ends(h)]),
     "experts with a capacity": Experts,
 }
-REORDERING: dict[str, tuple[Callable[[], nn.Module], list[int]]] = {
+REORDERING = {
     "sorted": (lambda: Reordered(lambda x: x[:, 0].argsort()), [17]),
     "reversed": (lambda: Reordered(lambda x: torch.arange(len(x)).flip(0)), [17]),
     "ends swapped": (lambda: ends_swapped_from(1), [17]),

@@ -1,7 +1,5 @@
 """Multi-head attention written out: the outputs of torch's own, and what is left to torch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -24,7 +22,7 @@ def drawn(*shape: int) -> Tensor:
 HIDDEN = torch.tensor([[False, True, False], [False, False, False], [False, False, True]])
 UPPER = torch.ones(3, 3, dtype=torch.bool).triu(1)
 
-MASKS: dict[str, dict[str, Any]] = {
+MASKS = {
     "none": {},
     "of keys": {"key_padding_mask": HIDDEN},
     "of pairs": {"attn_mask": UPPER, "average_attn_weights": False},

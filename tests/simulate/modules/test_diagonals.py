@@ -1,7 +1,5 @@
 """Diagonals of the curvature against dense matrices, the work they take, and the errors that estimates state."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

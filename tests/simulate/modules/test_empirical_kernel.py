@@ -1,7 +1,5 @@
 """Inner products of gradients a block at a time, and what has none; against dense Jacobians see `test_laws`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

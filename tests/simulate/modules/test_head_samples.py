@@ -1,7 +1,5 @@
 """Curvature of single sequences whose logits come by chunks of positions: that of all logits at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -35,7 +33,7 @@ def test_chunks_of_positions_are_no_matter(
     plain, chunked = both(CausalModel(tied=False, bias=True), monkeypatch, 4 * V, **KINDS[kind])
     columns = vectors(plain)
 
-    asks: list[Any] = [
+    asks = [
         lambda o: quadratic_forms(o, columns, matrix=matrix),
         lambda o: bilinear_forms(o, columns, columns[:, 0], matrix=matrix),
         lambda o: variance_along(o, columns[:, 0], matrix=matrix),
@@ -64,8 +62,8 @@ def test_no_chunk_is_larger_than_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor are all logits of a sample there at once."""
     _, chunked = both(CausalModel(), monkeypatch, 2 * V)
     _ = variance_along(chunked, torch.ones(chunked.dim))  # puts its questions to a few
-    seen: list[int] = []
-    linear: Any = functional.linear
+    seen = []
+    linear = functional.linear
 
     def noted(x: Any, weight: Any, *rest: Any) -> Any:
         if len(weight) == V:

@@ -1,7 +1,5 @@
 """Variance of the curvature over samples from probes; along vectors, against dense matrices, see `test_laws`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import chain, product
@@ -113,7 +111,7 @@ def test_other_arguments_are_refused() -> None:
     for probes, rule in ((1, "at least 2, which give an error, got 1"), (0, "a positive integer, got 0")):
         with pytest.raises(ValueError, match=f"probes must be {rule}"):
             total_variance(objective, rng, probes=probes)
-    unknown: Any = "fisher"
+    unknown = "fisher"
     with pytest.raises(ValueError, match="matrix must be hessian or gauss_newton, got 'fisher'"):
         quadratic_forms(objective, torch.ones(8, 1), matrix=unknown)
     with pytest.raises(ValueError, match="data must hold at least 2 samples to have a variance, got 1"):

@@ -1,7 +1,5 @@
 """Measures of curvature equal those of dense matrices by autograd, for every kind of model and every method."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -130,7 +128,7 @@ def spectra(d: Dense) -> Tensor:
 
 
 Law = tuple[Callable[[Objective], Any], Callable[[Dense], Any]]
-LAWS: dict[str, Law] = {
+LAWS = {
     "trace of G": (trace_gauss_newton, lambda d: d.gauss_newton.trace()),
     "diagonal of G": (gauss_newton_diagonal, lambda d: d.gauss_newton.diagonal()),
     "diagonal of H": (hessian_diagonal, lambda d: d.hessian.diagonal()),
@@ -144,9 +142,9 @@ for _count in (2, 4):
         lambda o, k=_count: torch.stack([*projected_terms(o, columns(o.dim, k))]),
         lambda d, k=_count: torch.stack([along(d.gauss_newton, k), along(d.hessian - d.gauss_newton, k)]),
     )
-OF_SAMPLES: dict[str, Law] = {}
+OF_SAMPLES = {}
 for _name in MATRICES:
-    _matrix: Any = _name
+    _matrix = _name
     OF_SAMPLES |= {
         f"forms of {_name}": (
             lambda o, m=_matrix: quadratic_forms(o, two(o), matrix=m),
@@ -161,11 +159,11 @@ for _name in MATRICES:
             lambda d, m=_name: spread(images(d, m)[:, :, 1]),
         ),
     }
-WHOLE: dict[str, Law] = {
+WHOLE = {
     "G": (lambda o: gauss_newton(o).dense(), lambda d: d.gauss_newton),
     "H": (lambda o: hessian(o).dense(), lambda d: d.hessian),
 }
-WAYS: dict[str, tuple[Any, str, Any]] = {
+WAYS = {
     "no layer known": (sites, "covers", lambda _: False),
     "no sample apart at the layers": (sites, "by_sample", lambda _: False),
     "windows of one sample": (sample_parts, "_WINDOW", 0),
@@ -292,7 +290,7 @@ def test_a_batch_that_a_layer_takes_in_part_is_not_taken_for_a_whole_one() -> No
 
 # --- refusals --------------------------------------------------------------------------------------------------------
 
-ASKED: dict[str, Callable[[Objective, Tensor], Any]] = {
+ASKED = {
     "vectors": quadratic_forms,
     "left": lambda o, v: bilinear_forms(o, v, torch.ones(o.dim)),
     "right": lambda o, v: bilinear_forms(o, torch.ones(o.dim, 1), v[:, 0] if v.numel() else v),

@@ -1,7 +1,5 @@
 """Outputs that are piecewise linear by the nodes of their graph, and what must not pass for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -41,7 +39,7 @@ def of(model: nn.Module, x: Tensor, *, batch_size: int = 100) -> Objective:
     return Objective(model, batches, nn.CrossEntropyLoss())
 
 
-LINEAR: dict[str, tuple[nn.Module, Tensor]] = {
+LINEAR = {
     "perceptron": (
         nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 4), nn.LeakyReLU(), nn.Linear(4, 3)),
         drawn(7, 4),

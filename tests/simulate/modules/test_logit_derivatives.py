@@ -1,7 +1,5 @@
 """Derivatives of the logits of any model, against dense automatic differentiation and the operators."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Models that take whole batches alone, hand on other types, or have no second derivatives; matrices that vanish."""
 
-from __future__ import annotations
-
 from dataclasses import make_dataclass
 from typing import Any
 

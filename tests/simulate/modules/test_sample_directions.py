@@ -1,7 +1,5 @@
 """Samples of any model on the top eigenvectors and on their own directions: against dense matrices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

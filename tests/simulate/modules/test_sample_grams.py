@@ -1,7 +1,5 @@
 """Gauss-Newton matrices of single samples and exact traces: curvature of any sign, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

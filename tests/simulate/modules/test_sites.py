@@ -1,7 +1,5 @@
 """Sites where parameters act, and models that use them elsewhere; `test_laws` has the derivatives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,9 +1,5 @@
 """Curvature of models and losses of any scale: a block that is small beside 1 is not taken for one of zeros."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -40,7 +36,7 @@ def objective(unit: float, dtype: torch.dtype, *, elsewhere: bool = False) -> Ob
     return Objective(model, (x.to(dtype), y.to(dtype)), nn.MSELoss())
 
 
-DIAGONALS: dict[str, Callable[[Objective], Tensor]] = {
+DIAGONALS = {
     "diagonal of H": hessian_diagonal,
     "diagonal of G": gauss_newton_diagonal,
     "trace of G": lambda o: torch.tensor([trace_gauss_newton(o)], dtype=torch.float64),

@@ -1,9 +1,5 @@
 """One output for each sample, with and without an axis of its own: all matrices are the same."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -15,7 +11,7 @@ from tests.simulate.small_perceptrons import assert_same
 
 DRAWN = torch.Generator().manual_seed(3)
 X, Y = (torch.randn(9, *shape, generator=DRAWN, dtype=torch.float64) for shape in ((4,), ()))
-MATRICES: dict[str, Callable[[Objective], Tensor]] = {
+MATRICES = {
     "Hessian": lambda o: hessian(o).dense(),
     "H-term": lambda o: h_term(o).dense(),
     "Gauss-Newton": lambda o: gauss_newton(o).dense(),

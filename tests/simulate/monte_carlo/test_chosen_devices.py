@@ -43,7 +43,7 @@ def test_no_gpu_is_dealt_out_more_than_once_over(workers: int, count: int) -> No
 
 
 def test_a_worker_runs_on_the_gpu_that_is_dealt_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    bounds: list[tuple[float, torch.device]] = []
+    bounds = []
     gpus(monkeypatch, 2)
     monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda *bound: bounds.append(bound))
     monkeypatch.setattr(devices, "_pool_size", 4)

@@ -59,7 +59,7 @@ def _means(block: Block, point: Point) -> dict[str, Any]:
 
 
 def test_replicates_of_a_device_do_not_hang_on_their_block() -> None:
-    asked: dict[str, Any] = {"experiment": "a", "point": Point(dim=5), "seed": 3, "counted": True}
+    asked = {"experiment": "a", "point": Point(dim=5), "seed": 3, "counted": True}
     whole, part = run_block(_means, **asked, index=0), run_block(_means, **asked, index=3, size=2)
     for name in ("first", "second"):
         assert_allclose(part.scores[name], whole.scores[name][6:8], rtol=1e-14)

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
@@ -228,7 +227,7 @@ def faults_of_an_array(size: int) -> int:
     """
     import resource
 
-    found: list[int] = []
+    found = []
     for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         torch.ones(size, dtype=torch.uint8)
@@ -267,7 +266,7 @@ def test_dask_cluster_gives_the_same_bits() -> None:
 
 
 def refused(address: str, said: str) -> None:
-    opened: AbstractContextManager[Executor] = monte_carlo.open_executor(1, address)
+    opened = monte_carlo.open_executor(1, address)
     with pytest.raises(ValueError, match=said), opened:
         pass
 

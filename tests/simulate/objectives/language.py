@@ -1,7 +1,5 @@
 """Language models in small, with the protocol of transformers: a mapping in, a mapping with `logits` out."""
 
-from __future__ import annotations
-
 from collections import OrderedDict, UserDict
 from typing import Any
 

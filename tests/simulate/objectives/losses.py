@@ -1,7 +1,5 @@
 """Losses and models that people bring, each with targets: means and sums over samples, and those that are neither."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -24,7 +22,7 @@ def _drawn(*shape: int, seed: int = 0) -> Tensor:
 X = _drawn(N, WIDTH)
 LABELS = torch.tensor([0, 1, 2, 2, 1] * 5)[:N]
 WEIGHTS = torch.tensor([0.2, 1.0, 3.0], dtype=FLOAT)
-TARGETS: dict[str, Any] = {
+TARGETS = {
     "labels": LABELS,
     "numbers": _drawn(N, OUT, seed=1),
     "shares": _drawn(N, OUT, seed=2).softmax(1),
@@ -100,7 +98,7 @@ def in_positions(loss: Loss) -> Case:
 
 
 SMOOTHED = nn.CrossEntropyLoss(weight=WEIGHTS, ignore_index=2, label_smoothing=0.2)
-ADDITIVE: dict[str, Case] = {
+ADDITIVE = {
     "cross-entropy": Case(nn.CrossEntropyLoss()),
     "cross-entropy, sum": Case(nn.CrossEntropyLoss(reduction="sum")),
     "cross-entropy, weights, ignored, smoothed": Case(SMOOTHED),
@@ -129,7 +127,7 @@ ADDITIVE: dict[str, Case] = {
 ONCE = Case(nn.MultiMarginLoss(weight=WEIGHTS))
 """Without a second derivative in torch."""
 
-COUPLED: dict[str, Case] = {
+COUPLED = {
     "weights that its class tells otherwise": Case(OwnCount(weight=WEIGHTS)),
     "padded positions": in_positions(_flat(nn.CrossEntropyLoss(ignore_index=2))),
     "root of a mean": Case(lambda z, y: ((z - y) ** 2).mean().sqrt(), "numbers"),

@@ -1,8 +1,6 @@
 """Measurements by the processes of a group, each of its samples, and by one process of all samples."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ from simulate.modules.sample_directions import SampleDirections, sample_directio
 from simulate.objectives import Objective
 from tests.simulate.objectives.losses import network
 
-SHARDS: Mapping[str, tuple[tuple[int, ...], ...]] = {
+SHARDS = {
     "unequal": ((5, 11), (7,)),
     "one has none": ((9, 14), ()),
     "of a sum": ((3,), (10, 10)),
@@ -116,7 +114,7 @@ def _one(rank: int, folder: str, work: Callable[[int], Any]) -> None:
 
 def all_cases(rank: int) -> dict[str, Any]:
     """The numbers of each way to deal out the samples, then what is refused."""
-    found: dict[str, Any] = {case: measured(objective(case, rank)) for case in SHARDS}
+    found = {case: measured(objective(case, rank)) for case in SHARDS}
     return found | {"refused": dict(_refused(rank))}
 
 

@@ -1,8 +1,5 @@
 """Whether a loss may be taken in parts: what may is not refused for rounding, what may not does not slip through."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,7 +42,7 @@ def attending() -> nn.Module:
     )()
 
 
-MODELS: dict[str, Callable[[], nn.Module]] = {
+MODELS = {
     "deep, chaotic": lambda: deep(nn.Tanh(), 6.0, 20),
     "dropout": lambda: nn.Sequential(nn.Linear(8, 9), nn.Dropout(), nn.ReLU(), nn.Linear(9, CLASSES)),
     "normalised": lambda: nn.Sequential(
@@ -61,7 +58,7 @@ def weighed(z: Tensor, y: Tensor) -> Tensor:
     return functional.cross_entropy(z, y, weight=WEIGHTS)
 
 
-LOSSES: dict[str, Any] = {
+LOSSES = {
     "weights of single precision": lambda z, y: weighed(z, y) * WEIGHTS[y].sum() / len(y),
     "tiny": lambda z, y: 1e-30 * functional.cross_entropy(z, y),
     "half precision within": lambda z, _: (z.half().softmax(1) ** 2).mean().float(),
@@ -111,9 +108,9 @@ def test_what_one_sample_in_many_shows_is_seen(loss: Any, targets: Tensor, size:
 
 
 def test_few_are_asked_and_only_once() -> None:
-    asked: list[int] = []
+    asked = []
     model = nn.Linear(8, CLASSES)
-    counting: Any = own(lambda m, x: (asked.append(len(x)), m.body(x))[1], body=lambda: model)()
+    counting = own(lambda m, x: (asked.append(len(x)), m.body(x))[1], body=lambda: model)()
     objective = Objective(counting, (X, Y), nn.CrossEntropyLoss(), chunk=100)
     assert asked == []
     objective.value()
@@ -139,7 +136,7 @@ def test_few_are_asked_and_only_once() -> None:
 @pytest.mark.parametrize(("size", "chunk"), [(1, None), (4, None), (N, 6), (60, 6)])
 def test_no_more_are_asked_together_than_a_pass_takes(size: int, chunk: int | None) -> None:
     """But for four; a rare class is seen all the same."""
-    seen: list[int] = []
+    seen = []
     objective = Objective(
         deep(nn.Tanh(), layers=1),
         in_batches(size, rare(3, 1, 4)),

@@ -1,7 +1,5 @@
 """Data, models and losses in every form: the loss and the products of a plain module on one pair of tensors."""
 
-from __future__ import annotations
-
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from simulate import data
 from simulate.objectives import Objective, batches
 from simulate.operators import gauss_newton, hessian
 from tests.simulate.objectives.losses import LABELS, N, X, network
@@ -54,7 +51,7 @@ def cut(size: int) -> list[tuple[Tensor, Tensor]]:
     return list(zip(X.split(size), Y.split(size), strict=True))
 
 
-DATA: dict[str, Callable[[], Any]] = {
+DATA = {
     "arrays backwards": lambda: (X.numpy()[::-1], Y.numpy()[::-1]),
     "arrays of the other byte order": lambda: (X.numpy().astype(">f8"), Y.numpy().astype(">i8")),
     "arrays that cannot be written": lambda: (np.broadcast_to(X.numpy(), X.shape), Y.numpy()),
@@ -114,7 +111,7 @@ SEVERAL = returning(lambda z: {"hidden": z * 0, "logits": z})
 TAKING_ALL = own(lambda m, *_, x: m.body(x), body=network)()
 """Whatever it is given by name, as wrappers of language models do."""
 
-LOSSES: dict[str, dict[str, Any]] = {
+LOSSES = {
     "of pairs": {"loss": of_pair},
     "of a loader of triples": {"loss": of_triple, "data": DataLoader(TensorDataset(X, X[:, 0], Y), 5)},
     "of a mapping": {"loss": of_mapping, "data": {"x": X, "y": Y, "names": "text"}},
@@ -175,7 +172,7 @@ def broken(*_: Any) -> Any:
 
 PARTS = {"left": X / 4, "right": 3 * X / 4}
 ANYTHING = own(lambda m, left, right, factor=1.0: m.body(left + factor * right), body=network)()
-MODELS: dict[str, dict[str, Any]] = {
+MODELS = {
     "of one mapping": {"model": OneMapping(), "data": (UserDict(PARTS), Y)},
     "of keywords": {"model": Keywords(), "data": (UserDict(PARTS), Y)},
     "of any keywords": {"model": ANYTHING, "data": (PARTS, Y)},
@@ -219,7 +216,7 @@ KNOWN = PLAIN.value(), measured(PLAIN)
     ("form", "chunk"), [*((form, 4) for form in FORMS), *((form, None) for form in WHOLE)]
 )
 def test_forms_are_no_matter(form: str, chunk: int | None) -> None:
-    given: dict[str, Any] = {"model": network(), "data": (X, Y), "loss": LOSS} | FORMS[form]
+    given = {"model": network(), "data": (X, Y), "loss": LOSS} | FORMS[form]
     if callable(given["data"]):
         given["data"] = given["data"]()
     found = Objective(**given, chunk=chunk)
@@ -246,13 +243,6 @@ def test_single_numbers_are_not_spread_over_all_outputs(loss: Any) -> None:
     assert Objective(model, (X, values), loss).value() == expected
     cut_up = [(X[:4], values[:4]), (X[4:], values[4:])]
     assert Objective(model, cut_up, loss).value() == pytest.approx(expected)
-
-
-def test_digits_come_in_the_shape_that_the_model_takes() -> None:
-    images = data.digits((1, 8, 8))
-    objective = Objective(nn.Linear(64, 10), "digits")
-    usual = Objective(nn.Linear(64, 10), (images.images.reshape(-1, 64), images.labels))
-    assert objective.samples == usual.samples == 1797
 
 
 def test_bytes_of_a_file_are_scaled(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Logits by chunks of positions: every number is that of all logits at once, whatever the chunks."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +16,7 @@ from tests.simulate.small_perceptrons import assert_same
 
 MATRICES = (hessian, gauss_newton, h_term, fisher, empirical_fisher)
 WEIGHTS = torch.linspace(0.2, 2.0, V, dtype=torch.float64)
-PLACES: dict[str, dict[str, Any]] = {
+PLACES = {
     "all": {},
     "the body alone": {"parameters": ["block"]},
     "the head alone": {"parameters": ["head"]},
@@ -40,7 +38,7 @@ def _running_again() -> nn.Module:
     return model
 
 
-MODELS: dict[str, Callable[[], nn.Module]] = {
+MODELS = {
     "tied": CausalModel,
     "with a bias": lambda: CausalModel(tied=False, bias=True),
     "whose parts run again": _running_again,
@@ -99,7 +97,7 @@ def test_batches_of_other_lengths_have_the_same_head(monkeypatch: pytest.MonkeyP
 def test_no_chunk_is_larger_than_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted error: with all of them in one chunk this fails."""
     _, chunked = both(CausalModel(), monkeypatch, 4 * V)
-    seen: list[int] = []
+    seen = []
     plain = head_products.functional.linear
     monkeypatch.setattr(
         head_products.functional, "linear", lambda *given: (seen.append(len(given[0])), plain(*given))[1]

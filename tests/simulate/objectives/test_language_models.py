@@ -1,7 +1,5 @@
 """Language models: a mapping with labels in, logits (N, T, V) out, and curvature as that of the model's own loss."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -120,7 +118,7 @@ class Table(Listed):
     column_names = ("input_ids", "attention_mask", "labels", "text")
 
 
-FORMS: dict[str, Callable[[Any], Any]] = {
+FORMS = {
     "a pair of batches": lambda given: (part(given, slice(0, 2)), part(given, slice(2, N))),
     "a generator of single sequences": lambda given: (part(given, slice(i, i + 1)) for i in range(N)),
     "a loader": lambda given: DataLoader(rows(given), 2),  # type: ignore[arg-type]

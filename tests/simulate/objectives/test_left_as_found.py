@@ -1,7 +1,5 @@
 """A model is left as it was found by every measurement, and by one that ends in an error of the model itself."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,7 +22,7 @@ from simulate.objectives.soundness import require_deterministic
 X = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(5) % 4
 
-MEASUREMENTS: dict[str, Callable[[Objective], Any]] = {
+MEASUREMENTS = {
     "gradient": Objective.gradient,
     "hessian": lambda o: operators.hessian(o) @ torch.ones(o.dim),
     "fisher": lambda o: operators.fisher(o) @ torch.ones(o.dim),
@@ -59,7 +57,7 @@ class Fragile(nn.Module):
 
 def state(model: nn.Module) -> list[Any]:
     kept, parts = [*model.parameters(), *model.buffers()], model.modules()
-    found: list[Any] = [(id(k), type(k), k.requires_grad, id(k.grad), k.tolist()) for k in kept]
+    found = [(id(k), type(k), k.requires_grad, id(k.grad), k.tolist()) for k in kept]
     found += [(m.training, len(m._forward_hooks), len(m._forward_pre_hooks)) for m in parts]
     found += [random.getstate(), np.random.get_state()[2], torch.is_grad_enabled()]  # noqa: NPY002 (looked at, not drawn from)
     return [*found, torch.get_rng_state().tolist()]

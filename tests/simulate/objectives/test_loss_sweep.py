@@ -1,7 +1,5 @@
 """Losses and data of every kind beside finite differences: whatever the batches, the right value or a clear error."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

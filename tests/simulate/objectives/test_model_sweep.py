@@ -4,8 +4,6 @@ The truth is what the model itself gives with parameters written into it, by no 
 are those of second differences in double precision, whose error is near 1e-7 of what is differenced.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager

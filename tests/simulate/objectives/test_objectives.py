@@ -1,7 +1,5 @@
 """The loss of a model on data: what counts, at which parameters, and in which precision."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Curvature of losses in the outputs: closed forms against automatic differentiation of the same loss."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -22,10 +20,10 @@ def drawn(*shape: int, seed: int = 0) -> Tensor:
 
 
 CLASSES = torch.randint(0, K, (N, 2, 4), generator=torch.Generator().manual_seed(1))
-PLAIN: dict[str, Any] = {}
+PLAIN = {}
 WEIGHTED = {"weight": WEIGHTS, "label_smoothing": 0.3}
 PLACES = N, K, 2, 4
-CASES: dict[str, tuple[Any, Tensor, Any]] = {
+CASES = {
     "classes last": (nn.CrossEntropyLoss(), drawn(N, 4, K).mT, CLASSES[:, 0]),
     "all but one ignored": (nn.CrossEntropyLoss(ignore_index=0), drawn(N, K), (torch.arange(N) == 3).long()),
     "squares of one number": (nn.MSELoss(), drawn(N), drawn(N)),

@@ -1,7 +1,5 @@
 """Products by forward mode against those by reverse mode, and what forward mode does not give."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Processes that share the samples measure what one process measures of all, each the same; or all are told why not."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

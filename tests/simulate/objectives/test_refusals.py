@@ -1,7 +1,5 @@
 """Refusals of objectives: one line that says what to do, instead of a wrong number or an endless wait."""
 
-from __future__ import annotations
-
 import itertools
 import signal
 from collections.abc import Callable, Iterator
@@ -96,7 +94,7 @@ LINE = nn.Linear(4, 1).double()
 X6 = torch.zeros(6, 4)
 ANOTHER_PASS = "data must be the same at every pass, got "
 
-REFUSED: dict[str, dict[str, Any]] = {
+REFUSED = {
     # the call
     "model must come first, got int: call Objective": {"model": 3},
     "got an Objective: use it as it is": {"model": Objective(network(), (X, Y))},

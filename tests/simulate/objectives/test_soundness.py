@@ -1,7 +1,5 @@
 """Checks of derivatives, on models other than those of the sweep."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -79,7 +77,7 @@ def pooled() -> nn.Module:
     return nn.Sequential(nn.Unflatten(1, (1, 2, 2)), *features, nn.Flatten(), nn.Linear(4, 2))
 
 
-HONEST: dict[str, Callable[[], nn.Module]] = {
+HONEST = {
     "units at their kink": lambda: deep(biases=0.0),
     "all parameters zero": lambda: deep(factor=0.0, biases=0.0),
     "steep where it is normalised": lambda: deep(norm=nn.LayerNorm, act=nn.Mish, biases=0.0),
@@ -114,7 +112,7 @@ def test_a_model_beyond_memory_is_asked_no_differences(monkeypatch: pytest.Monke
 
 
 def test_it_is_asked_once() -> None:
-    calls: list[int] = []
+    calls = []
     objective = Objective(net(lambda h: (calls.append(1), h.tanh())[1]), data(), nn.MSELoss())
     objective.require_sound()
     calls.clear()
@@ -170,7 +168,7 @@ def mlp(activation: str = "relu", kind: type[Mlp] = Mlp) -> Mlp:
 
 def asked(model: nn.Module, monkeypatch: pytest.MonkeyPatch, loss: Any = None) -> int:
     """Return the number of times that a network of the suite, or one like it, was checked."""
-    found: list[Any] = []
+    found = []
     monkeypatch.setattr(soundness, "_tested_batch", found.append)
     x = torch.randn(4, *((3, 32, 32) if isinstance(model, LeNet5) else (6,)), dtype=torch.float64)
     objective = Objective(model, (x, torch.tensor([0, 1, 2, 0])), loss or nn.CrossEntropyLoss())
@@ -179,7 +177,7 @@ def asked(model: nn.Module, monkeypatch: pytest.MonkeyPatch, loss: Any = None) -
 
 
 def _replaced(model: Mlp) -> None:
-    layer: Any = model.layers[0]
+    layer = model.layers[0]
     weight = layer.weight.detach()
     del layer.weight
     layer.weight = weight
@@ -189,7 +187,7 @@ class _Layer(nn.Linear):
     """One of somebody's own."""
 
 
-ALTERED: dict[str, Callable[[Any], Any]] = {
+ALTERED = {
     "activation": lambda model: setattr(model, "activation", lambda x: x.detach().relu()),
     "forward": lambda model: setattr(model.layers[0], "forward", model.layers[0].forward),
     "class of a layer": lambda model: setattr(model.layers[0], "__class__", _Layer),
@@ -201,7 +199,7 @@ ALTERED: dict[str, Callable[[Any], Any]] = {
     "backward hook": lambda model: model.layers[0].register_full_backward_hook(lambda *_: None),
     "hook before backward": lambda model: model.register_full_backward_pre_hook(lambda *_: None),
 }
-LOSSES: dict[str, Any] = {
+LOSSES = {
     "loss with weights": nn.CrossEntropyLoss(weight=torch.ones(3, dtype=torch.float64)),
     "loss of its own class": type("Own", (nn.CrossEntropyLoss,), {})(),
     "loss as a function": lambda outputs, targets: nn.functional.cross_entropy(outputs, targets),

@@ -1,8 +1,5 @@
 """Laws of curvature: frames, and the projected routes against dense autograd."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -111,7 +108,7 @@ def of_layers(net: Problem, frame: Tensor) -> ProjectedNetwork:
     return ProjectedNetwork(model, net.x, net.labels, frame)
 
 
-ROUTES: dict[str, Callable[[Problem, Tensor], Any]] = {
+ROUTES = {
     "perceptron": lambda net, frame: ProjectedMlp(*net, frame),
     "all samples near a tie": lambda net, frame: ConfidentMlp(*net, frame, near=len(net.x)),
     "any layers": of_layers,

@@ -1,9 +1,6 @@
 """Blocks of one layer against dense Hessians by torch.autograd."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -86,16 +83,3 @@ def test_rows_without_weight_are_left_out_and_change_nothing() -> None:
     assert len(block.rows) < 10
     assert block.samples == len(block.shares) == 11
     assert int(block.shares.argmax()) in block.owners
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"x": NET.x[:, :3]}, r"x must be of shape \(N, 6\) with N >= 1, got \(11, 3\)"),
-        ({"alpha": 1e110}, r"alpha must keep the scaled logits finite, got 1e\+110"),
-        ({"x": 0 * NET.x}, "weights of this layer must affect the logits at some input, got a block of zero"),
-    ],
-)
-def test_errors_name_the_argument(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        layer_block(**{"weights": NET.weights, "x": NET.x, **arguments})

@@ -1,7 +1,5 @@
 """Statistics on own directions, and top eigenvalues of batches: products against dense matrices."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,9 +1,5 @@
 """Curvature of single samples: against that of any model, finite differences and the linear model."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -74,15 +70,3 @@ def test_probe_pieces_are_the_quadratic_forms_they_are_named_after() -> None:
     # an orthonormal basis of probes gives the Frobenius norms
     assert_allclose(float(pieces.mean_square.sum()), float(hessians.square().sum() / 70), rtol=1e-13)
     assert_allclose(float(pieces.square_of_mean.sum()), float(mean.square().sum()), rtol=1e-13)
-
-
-@pytest.mark.parametrize("route", [per_sample.loss_gradients, per_sample.hessians, per_sample.gauss_newtons])
-def test_per_sample_errors_name_the_argument(route: Any) -> None:
-    with pytest.raises(
-        ValueError, match=r"theta must be of shape \(12,\), or with biases \(15,\), got \(14,\)"
-    ):
-        route((4, 3), FLAT[1:], np.ones((2, 4)), [0, 1])
-    with pytest.raises(ValueError, match=r"x must be of shape \(N, 4\)"):
-        route((4, 3), FLAT, np.ones((2, 5)), [0, 1])
-    with pytest.raises(ValueError, match=r"labels must be between 0 and 2, got 0\.\.3"):
-        route((4, 3), FLAT, np.ones((2, 4)), [0, 3])

@@ -1,7 +1,5 @@
 """Products with single samples: against matrices by automatic differentiation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

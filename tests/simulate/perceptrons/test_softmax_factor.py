@@ -1,7 +1,5 @@
 """Factor of the softmax covariance of logit derivatives, against many digits where the softmax is sure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mpmath as mp

@@ -1,9 +1,6 @@
 """The best constant output: closed forms, the search and the output itself have one least loss."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -16,7 +13,7 @@ CLASSES = torch.tensor([0, 0, 0, 1, 2, 2])
 WEIGHTS = torch.tensor([0.1, 3.0, 1.0], dtype=torch.float64)
 SHARES = 0.7 * torch.tensor([3, 1, 2]).double() / 6 + 0.1
 TARGETS = torch.tensor([[1.0, 2.0], [3.0, -2.0], [4.0, 0.0]])
-CASES: dict[str, tuple[nn.Module, Any, Any, float | None]] = {
+CASES = {
     "classes": (nn.CrossEntropyLoss(), torch.zeros(2, 3), CLASSES, None),
     "a class that never comes": (nn.CrossEntropyLoss(), torch.zeros(2, 4), CLASSES, None),
     "weighed": (nn.CrossEntropyLoss(weight=WEIGHTS), torch.zeros(2, 3), CLASSES, None),

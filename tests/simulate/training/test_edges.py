@@ -1,7 +1,5 @@
 """Curvature of a stack of networks against dense Hessians of the same networks, one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,8 +1,5 @@
 """Gradient descent of stacked classifiers: steps against automatic differentiation, and where learning ends."""
 
-import math
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -90,23 +87,6 @@ def test_the_ladder_ends_where_learning_does() -> None:
 
 
 RATES = torch.full((3,), 0.1).double()
-GIVEN: dict[str, Any] = {"lowest": RATES, "factor": 2.0, "count": 3, "target": 0.5, "steps": 3}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"lowest": RATES[:2]}, r"rates must be finite and positive, of shape \(3,\)"),
-        ({"lowest": RATES * math.inf}, "rates must be finite and positive"),
-        ({"target": -1.0}, "target must be finite and positive"),
-        ({"steps": 0}, "steps must be a positive integer"),
-        ({"factor": 1.0}, "factor must be more than 1, got 1.0"),
-        ({"count": 0}, "count must be a positive integer"),
-    ],
-)
-def test_what_is_no_ladder_is_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        learnable_rates.largest_rates(stack(), **{**GIVEN, **changes})
 
 
 def test_labels_of_other_samples_are_refused() -> None:

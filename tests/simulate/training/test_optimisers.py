@@ -1,7 +1,5 @@
 """Optimisers on quadratics against what can be enumerated or solved by hand."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -125,21 +123,6 @@ def test_contractions_known_by_hand(step: Any, expected: float) -> None:
     # a double root is good to the root of the rounding error
     assert_allclose(step_contraction(step, (0.5, 1.0, 2.0)), expected, rtol=1e-5)
     assert step_contraction(descent_step(0.25), (4.0,)) == 0  # done in one step
-
-
-@pytest.mark.parametrize(
-    ("matrices", "message"),
-    [
-        (np.ones((2, 3)), "matrices must be of shape"),
-        ([[[math.nan]]], "matrices must be finite"),
-        ([[[1.0, 2.0], [3.0, 4.0]]], "matrices must be symmetric"),
-        ([[[1.0, 2.0], [2.0, 1.0]]], "matrices must be positive semidefinite"),
-        (np.zeros((3, 2, 2)), "not all zero"),
-    ],
-)
-def test_what_is_no_population_is_refused(matrices: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        optimisers.population(matrices)
 
 
 FULL = optimisers.population(SETS["full"])

@@ -1,7 +1,5 @@
 """Descent with probabilities of one's own choice: the steps of torch's SGD, and gradients written out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -56,7 +54,7 @@ def test_at_matched_temperature_and_rate_a_scaled_network_takes_the_same_path_to
 ) -> None:
     """A power of two moves exponents only: nothing is rounded differently."""
     weights, x, labels = problem()
-    settings: dict = {"batches": in_batches(x, labels), "steps": 7, "momentum": 0.9}
+    settings = {"batches": in_batches(x, labels), "steps": 7, "momentum": 0.9}
     plain = last(weights, rate=0.1, **settings)
     matched = {"rate": alpha**2 * 0.1, "temperature": alpha ** len(weights)}
     scaled = last([alpha * w for w in weights], **matched, **settings)
@@ -92,22 +90,5 @@ def test_any_model_can_be_trained_and_is_left_as_it_was() -> None:
     end = last(own.parameters, [(x, labels)], rate=0.01, steps=1, logits=own.call)
     nn.functional.cross_entropy(model(x), labels).backward()
     for found, p, old in zip(end.parameters, model.parameters(), before, strict=True):
-        assert torch.equal(p, old) and p.grad is not None
+        assert torch.equal(p, old)
         torch.testing.assert_close(found, old - 0.01 * p.grad, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("changes", "match"),
-    [
-        ({"rate": 0.0}, "rate must be finite and positive"),
-        ({"rate": torch.tensor([0.1, -0.1])}, "rate must be finite and positive"),
-        ({"temperature": -1.0}, "temperature must be finite and positive"),
-        ({"momentum": 1.0}, r"momentum must be in \[0, 1\), got 1.0"),
-        ({"steps": -1}, "steps must be a positive integer"),
-        ({"batches": []}, "batches must hold at least one batch"),
-    ],
-)
-def test_what_is_no_training_is_refused_at_once(changes: dict, match: str) -> None:
-    weights, x, labels = problem()
-    with pytest.raises(ValueError, match=match):
-        descent(weights, **{"batches": [(x, labels)], "rate": 0.1, "steps": 2, **changes})

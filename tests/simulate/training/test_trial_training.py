@@ -1,7 +1,5 @@
 """Runs of training at a rate: the steps of the optimiser itself, common batches, no trace left in the model."""
 
-from __future__ import annotations
-
 import math
 import random
 from typing import Any
@@ -119,7 +117,7 @@ def test_a_run_takes_the_steps_of_the_optimiser() -> None:
 
 
 def test_a_function_may_make_any_optimiser(model: nn.Module) -> None:
-    made: list[float] = []
+    made = []
 
     def heads(rate: float) -> torch.optim.Optimizer:
         made.append(rate)
@@ -161,7 +159,7 @@ def test_a_run_is_lost_where_its_loss_leaves() -> None:
     nn.init.zeros_(line.weight)
     x = torch.ones(4, 1)
     batches = CommonBatches(samples=4, size=4)
-    given: dict[str, Any] = {
+    given = {
         "model": line,
         "loss": nn.MSELoss(),
         "inputs": x,

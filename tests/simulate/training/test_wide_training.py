@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,13 +10,26 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from benchmarks.fisher import peak_bytes
 from simulate import _memory
 from simulate.activations import ACTIVATIONS
 from simulate.monte_carlo import Block, Point, stream
 from simulate.training import wide_training
 from simulate.wide import fisher_gram, signals
 from simulate.wide.signals import WideNetwork
+
+
+def peak_bytes(function: Callable[[], object]) -> int:
+    """Most bytes that torch holds during a call, in addition to what it held before."""
+    cpu = torch.profiler.ProfilerActivity.CPU
+    with torch.profiler.profile(activities=[cpu], profile_memory=True) as profile:
+        function()
+    used = peak = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            used += event.nbytes()
+            peak = max(peak, used)
+    return peak
+
 
 SHAPES = [((3, 1), 1), ((1, 1, 1), 2), ((4, 6, 5, 3), 4), ((3, 2, 7, 4, 2), 5)]
 
@@ -135,7 +149,7 @@ def test_explosions_begin_where_a_quadratic_loss_overflows() -> None:
 def test_a_search_that_misses_the_limit_says_so() -> None:
     network, targets = networks((5, 1), 4)
     limits = 2 / wide_training.sharpness(network, "linear")
-    how: dict[str, Any] = {"steps": 60, "halvings": 1}
+    how = {"steps": 60, "halvings": 1}
     calm, wild = (
         wide_training.critical_rates(
             network, "linear", targets, lower=limits * low, upper=limits * high, **how
@@ -147,7 +161,7 @@ def test_a_search_that_misses_the_limit_says_so() -> None:
 
 
 ONE, TWO = torch.ones(2), torch.full((2,), 2.0)
-SEARCH: dict[str, Any] = {"lower": ONE, "upper": TWO, "halvings": 1}
+SEARCH = {"lower": ONE, "upper": TWO, "halvings": 1}
 
 
 @pytest.mark.parametrize(

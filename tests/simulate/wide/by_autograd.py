@@ -1,7 +1,5 @@
 """Wide networks that are small enough for Jacobians, and these by autograd."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

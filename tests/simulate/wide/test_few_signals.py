@@ -1,7 +1,6 @@
 """Weights drawn where signals meet them: one matrix up and back, and the law of networks with all their weights."""
 
 import math
-from collections.abc import Callable
 from functools import cache
 
 import pytest
@@ -67,7 +66,7 @@ def test_the_gram_matrix_is_the_sum_over_layers_of_two_inner_products(variance: 
     assert_allclose(few_signals.passed_gram(found, overlap=overlap), sum(layers), rtol=1e-12)
 
 
-SCORES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+SCORES = {
     "squared outputs": lambda u, delta, h: u.square().mean((1, 2)),
     "squared derivatives": lambda u, delta, h: delta.square().sum(3).mean((1, 2)),
     "derivatives of two samples": lambda u, delta, h: (delta[:, :, 0] * delta[:, :, 1]).sum(2).mean(1),

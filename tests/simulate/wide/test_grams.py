@@ -1,7 +1,5 @@
 """Gram matrices of gradients of every kind: against Jacobians by autograd, in blocks, and within memory."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -78,7 +76,7 @@ def read(transform: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
     return lambda one, activation: transform(plain(activation)(one))
 
 
-GRAMS: dict[str, tuple[Callable[..., Tensor], Callable[[WideNetwork, Any], Tensor]]] = {
+GRAMS = {
     "plain": (fisher_gram.gram, read(lambda f: f)),
     "batch normed": (
         batch_normed.batch_normed_gram, lambda one, a: in_layers(one, a, over_samples, last=False)

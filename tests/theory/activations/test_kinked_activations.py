@@ -1,7 +1,5 @@
 """Activations with kinks and jumps: closed forms, 30-digit conditional means, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

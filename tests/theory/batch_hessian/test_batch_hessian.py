@@ -1,10 +1,7 @@
 """Batch formulas against full enumeration of the batches, the secular equation and exact limits."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +24,7 @@ from theory.batch_hessian import (
 )
 from theory.rmt import MarchenkoPastur, Semicircle
 
-SIZES: dict[str, Any] = {"batch_size": 20, "dataset_size": 100}
+SIZES = {"batch_size": 20, "dataset_size": 100}
 SETTINGS = settings(deadline=None, max_examples=50, derandomize=True)
 
 
@@ -129,7 +126,7 @@ def test_noise_of_the_data_set_is_taken_out_and_put_back(
     lam: float, excess: float, dim: int, total: float, sign: int
 ) -> None:
     """The data set is a batch of all N from an unbounded one: Theorem 4 and its inverse."""
-    noise: dict[str, Any] = {"sigma": lam / excess * math.sqrt(total / dim), "dim": dim}
+    noise = {"sigma": lam / excess * math.sqrt(total / dim), "dim": dim}
     full = batch_eigenvalue(sign * lam, batch_size=total, dataset_size=math.inf, **noise)
     found = noise_free_eigenvalue(full, dataset_size=total, **noise)
 
@@ -141,7 +138,7 @@ def test_noise_of_the_data_set_is_taken_out_and_put_back(
 
 def test_composition_from_the_true_spike() -> None:
     """Theorem 4 at 1/B from the spike, whatever the data set carries; below its threshold the edge of 1/B."""
-    noise: dict[str, Any] = {"sigma": 0.3, "dim": 400}
+    noise = {"sigma": 0.3, "dim": 400}
     batches = [1500, 300, 40, 3]
     full = batch_eigenvalue([2.0, -2.0], batch_size=1500, dataset_size=math.inf, **noise)[:, None]
     found = composed_batch_eigenvalue(full, batch_size=batches, dataset_size=1500, **noise)

@@ -1,7 +1,5 @@
 """Bounds of ranks, attained by networks that torch differentiates."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

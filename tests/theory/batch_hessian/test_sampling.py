@@ -1,7 +1,5 @@
 """Exact statements on sub-sampling against every batch of small data sets."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
@@ -39,7 +37,7 @@ def test_a_fixed_data_set_fluctuates_with_its_own_variance(values: list[int], da
     total = len(values)
     batch = data.draw(st.integers(1, total))
     variance = float(mean_power(fluctuations(values, ((v,) for v in values), 1), 2))
-    size: dict[str, Any] = {"batch_size": batch, "dataset_size": total}
+    size = {"batch_size": batch, "dataset_size": total}
     subsets = fluctuations(values, itertools.combinations(values, batch), batch)
     once = finite_population_fluctuation(variance=variance, **size)
     assert_allclose(once, float(mean_power(subsets, 2)), rtol=1e-13, atol=0.0)

@@ -1,7 +1,5 @@
 """The symbolic results, lambdified, against the numeric functions and against dense matrices."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

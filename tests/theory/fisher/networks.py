@@ -1,7 +1,5 @@
 """Networks that several tests of the Fisher information look at."""
 
-from __future__ import annotations
-
 RELU = {"activation": "relu", "depth": 3, "weight_variance": 2.0, "bias_variance": 0.0}
 
 

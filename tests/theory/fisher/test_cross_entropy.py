@@ -1,9 +1,5 @@
 """Fisher information of the cross-entropy: dense block matrices, exact limits, edges of the domain."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -17,8 +13,8 @@ from theory.fisher import (
     parameter_count,
 )
 
-SETTING: dict[str, Any] = {"depth": 3, "weight_variance": 2.3, "bias_variance": 0.6}
-ENTROPIC: dict[str, Any] = {**SETTING, "width": 60}
+SETTING = {"depth": 3, "weight_variance": 2.3, "bias_variance": 0.6}
+ENTROPIC = {**SETTING, "width": 60}
 NAME = "erf"
 
 

@@ -1,7 +1,5 @@
 """Fisher eigenvalue statistics: hand-made networks, naive recursions at high precision, stored values."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

@@ -1,7 +1,5 @@
 """Layer normalisation: dense matrices of projectors, naive recursions at high precision, sums and integrals."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Mean subtraction: fluctuation constants against linear networks, sampled spreads and nested sums."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

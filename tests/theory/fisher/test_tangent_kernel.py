@@ -1,9 +1,5 @@
 """Neural tangent kernels: the literature's recursion, hand-made networks, edges of the domain."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -12,8 +8,8 @@ from numpy.testing import assert_allclose
 from theory.fisher import kappas, parameter_count, tangent_kernel, tangent_kernel_statistics
 from theory.order_parameters import order_parameters
 
-SETTING: dict[str, Any] = {"depth": 3, "weight_variance": 1.7, "bias_variance": 0.6}
-SIZES: dict[str, Any] = {"width": 50, "samples": 7, "outputs": 3}
+SETTING = {"depth": 3, "weight_variance": 1.7, "bias_variance": 0.6}
+SIZES = {"width": 50, "samples": 7, "outputs": 3}
 
 
 @given(st.sampled_from(["relu", "erf", "linear"]), st.integers(2, 6), st.floats(0.05, 4), st.floats(0, 2))

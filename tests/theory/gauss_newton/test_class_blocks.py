@@ -1,7 +1,5 @@
 """Blocks between classes: moments by quadrature and by draws, the limits of the ratio, domains."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The excess of a spectrum, its ceilings, and the gradients of the random logit model."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The random logit model, against its own matrices built densely, 60-digit arithmetic and random draws."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 import pytest

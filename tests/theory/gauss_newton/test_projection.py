@@ -1,7 +1,5 @@
 """Random subspaces and finite samples: exact moments against draws, and each other in their limits."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Eqs. (3) and (4) against derivatives of the loss in 40 digits."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 import pytest

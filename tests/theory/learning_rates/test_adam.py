@@ -1,7 +1,5 @@
 """Adam's limits: closed forms against recursions over single steps, drawn signs and spectral radii."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mpmath
@@ -11,8 +9,8 @@ from numpy.testing import assert_allclose
 
 from theory.learning_rates import adam
 
-SETTING: dict[str, Any] = {"rate": 2e-3, "momentum": 0.99, "second": 0.998, "damping": 0.5}
-NOISY: dict[str, Any] = {
+SETTING = {"rate": 2e-3, "momentum": 0.99, "second": 0.998, "damping": 0.5}
+NOISY = {
     "start": 1.2,
     "curvature": 0.7,
     "noise": (6.0, 3.0),
@@ -118,7 +116,7 @@ def test_rates_hold_in_all_units_without_a_warning(
     """Intermediate overflow does no harm; overflow of the result is refused."""
     g, sigma = [0.3 * unit_of_gradient, -0.5 * unit_of_gradient], [2.0, 0.7]
     h = [[2.0 * unit_of_loss, -1.0 * unit_of_loss], [-1.0 * unit_of_loss, 3.0 * unit_of_loss]]
-    given: dict[str, Any] = {"hessian": h, "noise": sigma}
+    given = {"hessian": h, "noise": sigma}
     calls = [
         lambda: adam.sign_rate(g, **given, batch_size=size),
         lambda: adam.surge_scale(g, **given),

@@ -1,7 +1,5 @@
 """The catapult of a linear network: steps by parameters, the limit by whole runs, laws of the map, domains."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

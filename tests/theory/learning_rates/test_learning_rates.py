@@ -1,7 +1,5 @@
 """Learning rates against the iterations they describe."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

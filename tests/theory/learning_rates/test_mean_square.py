@@ -1,7 +1,5 @@
 """Mean-square stability of SGD, and the rules that carry a rate from one batch size to another."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Best rates against the batch size: closed forms against enumerated batches, grids of rates and Gram matrices."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The compound free Poisson law against its limits, its own equation, quadrature and noncrossing partitions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +20,7 @@ WHOLE = CompoundFreePoisson(rate=6.3, jumps=[1.3, -0.4])
 SPLIT = CompoundFreePoisson(rate=0.1, jumps=[1.0, -1.0])
 POSITIVE = CompoundFreePoisson(rate=1.7, jumps=[0.3, 5.0], weights=[0.9, 0.1])
 TIGHT = CompoundFreePoisson(rate=0.03, jumps=[-2.0, -2.1, 0.001, 7.0])
-PLAIN: list[Any] = [Semicircle(sigma=1.7), Semicircle(variance=0.04)] + [
+PLAIN = [Semicircle(sigma=1.7), Semicircle(variance=0.04)] + [
     MarchenkoPastur(q=q, variance=1.3) for q in (0.03, 0.25, 0.9, 1.0, 4.0, 30.0)
 ]
 LAWS = [GENERIC, WHOLE, SPLIT, POSITIVE, TIGHT]

@@ -1,7 +1,5 @@
 """Laws of the bulk against quadrature, 40-digit closed forms and each other."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from typing import Any

@@ -1,7 +1,5 @@
 """The Tracy-Widom laws against Fredholm determinants, traces of their kernels, and published moments."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath as mp

@@ -1,7 +1,5 @@
 """Softmax covariance: spectrum, excess and collapse, against 60-digit arithmetic and dense matrices."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 import pytest

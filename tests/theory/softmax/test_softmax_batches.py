@@ -1,7 +1,5 @@
 """Gamma of batches and of equal tails, against dense matrices in 60 digits; where the law of one ray ends."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mpmath

@@ -1,7 +1,5 @@
 """The scaled network: its exact laws on a small homogeneous model, its edges and bulk against quadrature and draws."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 import pytest

@@ -92,7 +92,7 @@ def test_components_and_points_share_the_error() -> None:
 
 
 def test_a_replicate_depends_on_seed_point_and_number_alone() -> None:
-    seen: dict[Any, list[float]] = {}
+    seen = {}
 
     def simulate(rng: np.random.Generator, n: int) -> float:
         value = rng.exponential(size=n).max()
@@ -111,7 +111,7 @@ def test_a_replicate_depends_on_seed_point_and_number_alone() -> None:
 
 
 def test_a_block_is_one_call() -> None:
-    sizes: list[int] = []
+    sizes = []
 
     def simulate(rng: np.random.Generator, size: int) -> np.ndarray:
         sizes.append(size)
@@ -147,7 +147,7 @@ def growing(rng: np.random.Generator, sizes: tuple[int, ...]) -> np.ndarray:
     return m**1.5 * (1 + 1 / m) * (1 + 0.01 * rng.standard_normal(len(m)))
 
 
-CASES: dict[str, tuple[Any, Any, Any, Any, float]] = {
+CASES = {
     "probability": (lambda: 0.3, lambda: 0.5, lambda rng: rng.random() < 0.3, [{}], 0.2),
     "upper bound": (lambda: 1.5, lambda: 0.5, lambda rng: rng.exponential(), [{}], 0.1),
     "lower bound": (lambda: 0.5, lambda: 1.5, lambda rng: rng.exponential(), [{}], 0.1),

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.verify.claims.reads import Reads, reading
 from verify.claims import registry
-from verify.claims.places import Reads, reading
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """Blocks share nothing but their stream, and nothing is computed in single precision unannounced."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The letters on a card: what a statement has of those that its paper lists, and where its scores are made."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

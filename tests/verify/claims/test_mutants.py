@@ -57,7 +57,7 @@ def predicted(claim: Claim, point: Point, at: Point) -> Any:
     """Return the prediction; of a distribution function its values at quantiles; NaN if there is no number."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-            found: Any = claim.predict(point)
+            found = claim.predict(point)
             return np.asarray(found(quantiles(claim.predict(at))) if callable(found) else found, float)
     except Exception:
         return np.nan
@@ -104,7 +104,7 @@ def unseen(claim: Statistical) -> dict[str, list[str]]:
     }
 
 
-UNSEEN: dict[str, dict[str, str]] = {
+UNSEEN = {
     "the term in 1/N is too small against 1/B, or the broadening against the eigenvalue": {
         "granziol2022/theorem-7": "dataset_size: twice half",
     },
@@ -171,7 +171,7 @@ UNSEEN: dict[str, dict[str, str]] = {
         "karakida2019/subtracted-growth-at-fixed-samples": "depth: twice samples",
         "karakida2019/tangent-second-moment": "weight_variance: root outputs, bias_variance: root, depth: half root",
         "karakida2019/depth-of-variances": "weight_variance: root",
-        "catapult/where-the-curvature-ends": "width: twice half root steps",
+        "catapult/where-the-curvature-ends": "width: twice half steps",
         "catapult/growth": "wider: twice half",
         "structure/classifiers": "dim: twice half samples, samples: half dim",
         "structure/neurons": "samples: twice half dim, dim: twice half root classes samples width networks",
@@ -221,7 +221,6 @@ def test_run_points_tell_every_mutant_from_the_prediction(name: str) -> None:
 )
 def test_a_degenerate_point_leaves_mutants_unseen(name: str, changes: dict, edit: str) -> None:
     claim = CLAIMS[name]
-    assert isinstance(claim, Claim)
     points = tuple(p | changes for p in claim.experiment.points)
     degenerate = dataclasses.replace(claim, experiment=dataclasses.replace(claim.experiment, points=points))
     number, edit = edit.split()

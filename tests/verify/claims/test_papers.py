@@ -1,7 +1,5 @@
 """Papers as plug-ins: the example is put where pip would put it, and judged, reported and replayed like the others."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -103,7 +101,7 @@ def test_a_paper_that_cannot_be_loaded_stops_no_claim_of_another(
 def test_a_paper_of_others_does_not_check_the_derivations_of_this_package(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    checked: list[str] = []
+    checked = []
     monkeypatch.setattr(theory.derivations, "every_derivation", lambda: checked.append("theory") or [])
     monkeypatch.setattr(registry, "derivations", lambda only: checked.extend(only) or [])
 

@@ -10,9 +10,10 @@ import pytest
 
 from simulate.monte_carlo import Block, Point
 from tests.verify import toy_claims
+from tests.verify.claims.reads import Reads, reading, reason, theory_outputs
 from theory import fisher, order_parameters, outliers, rmt
 from verify.claims import registry
-from verify.claims.places import UNREAD, Reads, reading, reason, theory_outputs
+from verify.claims.places import UNREAD
 from verify.model import Tier
 
 CLAIM = toy_claims.RIGHT
@@ -20,7 +21,7 @@ CLAIM = toy_claims.RIGHT
 SPREADS = "a tenth of a variance takes ten thousand matrices, three seconds of a core"
 PAIRS = "its size model takes five widths, fifteen seconds of a core"
 
-LEFT_TO_THE_FULL_TIER: dict[str, tuple[str, str]] = {
+LEFT_TO_THE_FULL_TIER = {
     "theory.finite_size.additive_wishart_sd": (SPREADS, "test_finite_size.py: resolvents"),
     "theory.finite_size.axis_wigner_sd": (SPREADS, "rmt/test_finite_moments.py: drawn matrices of signs"),
     "theory.finite_size.information_plus_noise_sd": (SPREADS, "test_finite_size.py: resolvents"),

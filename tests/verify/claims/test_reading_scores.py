@@ -1,7 +1,5 @@
 """Scores behind statements judged as the paper has them: what each is where they hold, and where they do not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -131,7 +131,7 @@ def test_a_selection_keeps_the_order_of_the_report() -> None:
 
 
 def test_a_claim_named_by_its_id_is_admitted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    admitted: list[str] = []
+    admitted = []
     monkeypatch.setattr(registry, "problems", lambda claim: admitted.append(claim.id) or [])
     named = registry.claims()[3].id
 
@@ -139,7 +139,7 @@ def test_a_claim_named_by_its_id_is_admitted_alone(monkeypatch: pytest.MonkeyPat
 
 
 def test_papers_that_are_asked_for_are_admitted_without_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    admitted: list[str] = []
+    admitted = []
     monkeypatch.setattr(registry, "problems", lambda claim: admitted.append(claim.paper) or [])
     monkeypatch.setattr(registry, "_admit_papers", registry._admit_papers.__wrapped__)
 

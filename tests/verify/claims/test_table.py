@@ -1,7 +1,5 @@
 """The table of the 602 claims of November 2026, docs/claims/table.csv: what became of each, and why."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from pathlib import Path

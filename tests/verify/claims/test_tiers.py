@@ -1,7 +1,5 @@
 """Which claims the default tier leaves to the full one: no entry but a few trainings hangs on these alone."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

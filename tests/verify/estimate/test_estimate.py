@@ -1,7 +1,5 @@
 """Every function of the theory, from the shell and from Python; what is no call is one line."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import json

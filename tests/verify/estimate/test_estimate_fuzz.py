@@ -1,7 +1,5 @@
 """Any text on the command line of ``losscurv estimate`` ends in a value or in one line on stderr."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import io
@@ -41,14 +39,7 @@ def calls(draw: st.DrawFn) -> list[str]:
 @SETTINGS
 @given(st.one_of(calls(), calls(), st.lists(words, max_size=4)))
 @example(["\x85", "2"])
-@example(["additive_wigner", "a\u2028b", "--sigma", "1"])
-@example(["parameter_count", "--depth", "9" * 5000, "--width", "1", "--outputs", "1"])
 @example(["additive_wigner", "1," * 5000, "--sigma", "x"])
-@example(["a" * 10000])
-@example(["expected_eigenvalues", "0.5,0.5", "--dim", "1000000000000", "--sigma-c", "1", "--sigma-e", "1"])
-@example(
-    ["order_parameters", "relu", "--depth", "1000000000", "--weight-variance", "2", "--bias-variance", "0"]
-)
 @example(["additive_wigner", "1e308", "--sigma", "1e308"])
 @example(["stability_limit", "5e-324", "--json"])
 def test_any_words_are_answered(given: list[str]) -> None:

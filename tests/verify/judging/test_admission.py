@@ -91,7 +91,7 @@ LEAST = [
 ]
 MISPRINT = Passage(Standing.MISPRINT, "for all x", "below eq. (1)")
 
-BROKEN: list[tuple[AnyClaim, str]] = [
+BROKEN = [
     # what fits no kind
     (made(Kind.RATIO, score="x"), "name numerator and denominator of its ratio"),
     (made(score=("x", "y")), "name one score, as it is no ratio"),
@@ -173,7 +173,7 @@ BROKEN: list[tuple[AnyClaim, str]] = [
     (exact(tolerance_reason="from a pilot"), PILOT),
 ]  # fmt: skip
 
-KEPT: list[AnyClaim] = [
+KEPT = [
     *map(made, Kind), identity(), exact(), statistical(),
     *(made(k, doubling(n), terms=t) for k, t, n in LEAST),
     made(Kind.MEAN, GRID, along="x", axis="x"),

@@ -1,7 +1,5 @@
 """Replicates outside the calibrated laws have no verdict, and say which of three ways they leave them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

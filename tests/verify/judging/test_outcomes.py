@@ -84,7 +84,7 @@ def test_needed_replicates_shrink_the_statistical_part_to_the_distance_from_the_
     found = outcome_of(claim(kind=kind, numerical=numerical), scores(mean, 4.0))
     assert found.reason == "budget"
     expected = N * (half(4.0) / (gap - numerical)) ** 2
-    assert found.needed is not None and abs(found.needed - expected) < BLOCK and found.needed % BLOCK == 0
+    assert abs(found.needed - expected) < BLOCK and found.needed % BLOCK == 0
 
 
 def test_no_number_of_replicates_is_enough_against_the_numerical_bound_or_on_the_edge() -> None:

@@ -74,7 +74,6 @@ def row_of(tested: ExactProperty | StatisticalProperty) -> Row:
 @pytest.mark.parametrize("bound", [3, 17, 500])
 def test_a_planted_counterexample_is_found_and_shrunk(bound: int) -> None:
     found = explore_exact(exact(violated_from(bound)), 1, 100)
-    assert found.failing is not None
     assert found.failing.parameters == {"n": bound, "flag": False}
     assert found.failing in found.outcomes and repr(found.failing.measured) == "1.0"
 
@@ -150,7 +149,7 @@ def test_a_failing_example_is_believed_only_after_four_times_the_replicates() ->
 
     found, script = explore(lambda p, replicates: Verdict.DISAGREES, examples=(point,))
     assert len(script.asked) == 2
-    assert found.failing is not None and found.failing.replicates == 4 * 80
+    assert found.failing.replicates == 4 * 80
 
 
 def test_a_real_failing_example_has_its_own_stream_continued() -> None:
@@ -180,8 +179,8 @@ def test_a_planted_statistical_counterexample_is_found_and_shrunk() -> None:
 
 def test_streams_differ_between_examples_and_do_not_hang_on_the_global_generator() -> None:
     """hypothesis seeds numpy's global generator anew for each example; nothing here may read it."""
-    seen: dict[Point, float] = {}
-    legacy: list[float] = []
+    seen = {}
+    legacy = []
 
     def violation(rng: np.random.Generator, point: Point) -> float:
         seen[point] = rng.random()

@@ -33,11 +33,12 @@ SENTENCE = "What is claimed, in a sentence that is as long as such sentences are
 @cache
 def full_size() -> Results:
     """The run."""
-    rows = [row for claim in registry.claims() for row in _rows(claim)]
+    rows = [row for claim in registry.claims() for row in rows_of(claim)]
     return dataclasses.replace(sample(), rows=rows, inventory=registry.inventory())
 
 
-def _rows(claim: AnyClaim) -> Iterable[Row]:
+def rows_of(claim: AnyClaim) -> Iterable[Row]:
+    """One for each reading of a claim."""
     names = list(labels(claim))
     for label in names:
         failing = label != names[0] or claim.expected == "disagrees"

@@ -1,7 +1,6 @@
 """The calls that a new user tries first: each works, or one sentence has the right call in it."""
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ def loader(size: int | None = 16) -> DataLoader[Any]:
     return DataLoader(TensorDataset(*samples()), size)
 
 
-CALLS: dict[str, Callable[[], tuple[Any, ...]]] = {
+CALLS = {
     "a pair": lambda: (network(), samples()),
     "a pair and a loss": lambda: (network(), samples(), nn.CrossEntropyLoss()),
     "a name of a loss": lambda: (network(), samples(), "cross-entropy"),
@@ -64,7 +63,7 @@ def test_a_network_is_measured_however_its_data_come(form: str) -> None:
     assert found.hessian.top[0].value == pytest.approx(float(torch.linalg.eigvalsh(matrix)[-1]), rel=1e-6)
 
 
-FEW: dict[str, Any] = {"batch_sizes": 8, "steps": 20, "linearised": False}
+FEW = {"batch_sizes": 8, "steps": 20, "linearised": False}
 
 
 @pytest.mark.parametrize("form", ["a pair", "a loss of model and batch", "an Objective of batches"])

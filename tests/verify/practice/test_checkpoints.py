@@ -43,7 +43,7 @@ def _prefixed(prefix: str, weights: dict[str, Tensor] = WEIGHTS) -> dict[str, Te
 @pytest.mark.parametrize("prefix", ["", "_orig_mod.", "module._orig_mod.", "net.backbone."])
 def test_a_checkpoint_sets_the_parameters(wrap: Callable[[Any], Any], told: str, prefix: str) -> None:
     torch.save(wrap(_prefixed(prefix)), "net.pt")
-    lines: list[str] = []
+    lines = []
 
     found = load(checkpoint="net.pt", tell=lines.append)
 
@@ -58,7 +58,7 @@ def test_a_checkpoint_sets_the_parameters(wrap: Callable[[Any], Any], told: str,
 def test_what_stands_beside_the_model_is_left_out_and_told() -> None:
     """As Lightning keeps the weights of a loss, and averaging the number of models."""
     torch.save({"state_dict": {**_prefixed("model."), "loss.weight": torch.ones(10)}}, "net.pt")
-    lines: list[str] = []
+    lines = []
 
     load(checkpoint="net.pt", tell=lines.append)
 

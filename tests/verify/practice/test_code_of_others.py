@@ -288,7 +288,7 @@ def test_an_interruption_from_outside_is_none_of_the_code(capsys: pytest.Capture
 
 
 def test_a_defect_of_ours_is_one_line_and_status_2(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    error: Exception = TypeError("no such\nthing")
+    error = TypeError("no such\nthing")
 
     def run(_: list[str]) -> int:
         raise error

@@ -42,7 +42,7 @@ def test_limit_is_where_the_optimiser_itself_becomes_unstable(name: str) -> None
 
     found = step_limit(optimizer, [(x, optimizer.param_groups[0])])
 
-    assert found.value is not None and found.scaling is None
+    assert found.scaling is None
     assert found.decay == (KINDS[name].get("weight_decay", 0.0),)
     left = found.value - found.decay[0]
     assert not grows(0.99 * left, **KINDS[name]) and grows(1.01 * left, **KINDS[name])
@@ -81,7 +81,7 @@ def test_groups_of_different_rates_are_scaled() -> None:
     watcher = losscurv.watch(optimizer, model, LOSS, every=1, clock=lambda: 0.0)
     found = watcher.step(*data)
 
-    assert found is not None and found.limit == 4.0 and found.limit_of == "preconditioned"
+    assert found.limit == 4.0 and found.limit_of == "preconditioned"
     each = [torch.full((p.numel(),), 2 * rate) for part, rate in parts.items() for p in part.parameters()]
     root = torch.cat(each).double().sqrt()
     dense = hessian(Objective(model, [data], LOSS)).dense()
@@ -109,5 +109,5 @@ def test_where_there_is_no_limit_it_is_said_why(optimiser: Any, note: str) -> No
     model = net()
     optimizer = optimiser(list(model.parameters()))
     found = losscurv.watch(optimizer, model, LOSS).step(*batches(1)[0])
-    assert found is not None and found.outcome == "measured"
+    assert found.outcome == "measured"
     assert found.limit is None and found.limit_of is None and found.limit_note == note

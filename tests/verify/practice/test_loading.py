@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
 from simulate.objectives.restoring import preserve_state
-from tests.verify.practice.user_models import N, load, save
+from tests.verify.practice.user_models import N, load
 from verify.practice import loading
 from verify.practice.loading import load_problem, problem
 
@@ -60,13 +60,6 @@ def test_digits_come_in_the_shape_that_the_model_takes(width: int) -> None:
     assert found.inputs.shape == (5, width)
 
 
-def test_bytes_become_floats_up_to_one() -> None:
-    images = np.random.default_rng(0).integers(0, 256, (N, 64)).astype(np.uint8)
-    save("bytes", images, np.arange(N) % 10)
-
-    assert_allclose(load(data="bytes.npz", dtype="float64").inputs, images / 255, rtol=1e-15)
-
-
 class _Parts(nn.Module):
     """Model with inputs by name or place: tokens of a vocabulary of 256, numbers, and a mask that it inverts."""
 
@@ -83,22 +76,13 @@ def test_inputs_may_be_several_of_any_kind(named: bool) -> None:
     """Tokens may be bytes, and truth values stay such: of whole numbers ~ gives -1 and -2."""
     ids, net, y = torch.tensor([7, 255, 0], dtype=torch.uint8), _Parts(), torch.tensor([0, 1, 2])
     x, hidden = torch.randn(3, 3), torch.arange(9).view(3, 3) % 2 == 0
-    given: Any = {"ids": ids, "x": x, "hidden": hidden} if named else (ids.long(), x, hidden)
+    given = {"ids": ids, "x": x, "hidden": hidden} if named else (ids.long(), x, hidden)
     found = problem(net, [(given, y), (given, y)])
 
     assert found.samples == 6 and found.batch_objective([0, 5]).value() > 0
     expected = nn.functional.cross_entropy(net(ids.long(), x, hidden), y).item()
     assert_allclose(found.objective.value(), expected, rtol=1e-6)
     assert problem(nn.Linear(3, 2), (x, hidden[:, 0])).targets.dtype == torch.int64
-
-
-def test_axes_of_length_one_are_no_difference() -> None:
-    """Torch would spread (N,) against (N, 1) over N x N numbers."""
-    found = load("one", "numbers.npz", dtype="float64")
-    outputs = found.model(found.inputs)[:, 0].detach().numpy()
-    y = np.load("numbers.npz")["y_train"]
-
-    assert_allclose(found.objective.value(), np.mean((outputs - y) ** 2), rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["cube", "Loss"])
@@ -111,7 +95,7 @@ def test_a_loss_of_one_s_own(loss: str) -> None:
 
 def test_some_samples_are_taken_as_all_of_them_are() -> None:
     """By the same parameters, in the same mode, and so many in a pass."""
-    sizes: list[int] = []
+    sizes = []
 
     def loss(outputs: Tensor, targets: Tensor) -> Tensor:
         sizes.append(len(targets))

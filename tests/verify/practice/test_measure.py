@@ -98,7 +98,6 @@ def test_traces_norms_and_excess_lie_within_their_errors(case: Case, name: str) 
 def test_noise_is_that_of_the_hessians_of_single_samples(case: Case) -> None:
     given, found, dense = case
     noise, off = found.noise, dense.samples - dense.hessian
-    assert noise is not None
 
     total = (off**2).sum() / (N - 1)
     along = np.einsum("i,nij,j->n", dense.first, dense.samples, dense.first)
@@ -120,7 +119,6 @@ def test_loss_gradient_and_rate(case: Case) -> None:
     assert (found.parameters, found.samples, found.classes) == (39, N, K)
     assert_allclose(found.loss.value, loss.item(), rtol=1e-12)
     assert_allclose(found.gradient_norm.value, gradient.norm().item(), rtol=1e-12)
-    assert found.largest_rate is not None
     within(found.largest_rate, 2 / np.linalg.eigvalsh(dense.hessian)[-1])
 
 
@@ -128,7 +126,6 @@ def test_the_rate_has_the_error_that_the_eigenvalue_leaves() -> None:
     step, first = 1e-6, Eigenvalue(value=4.0, bound=1e-6, converged=True)
     rate = measuring._rate(first)
 
-    assert rate is not None
     assert_allclose(rate.error, 2 / first.value - 2 / (first.value + step), rtol=1e-5)
     assert measuring._rate(Eigenvalue(value=1e-9, bound=1e-6, converged=True)) is None
 
@@ -136,7 +133,6 @@ def test_the_rate_has_the_error_that_the_eigenvalue_leaves() -> None:
 def test_the_zone_rests_on_theory_and_on_the_softmax(case: Case) -> None:
     given, found, dense = case
     seen, p = found.zone, given.model(given.inputs).softmax(1).detach().numpy()
-    assert seen is not None and seen.softmax is not None and found.hessian.excess is not None
     parts = [float(np.linalg.norm(m)) for m in (dense.hessian - dense.gauss_newton, dense.gauss_newton)]
 
     within(Number(value=seen.excess.value, error=seen.excess.standard_error, kind="standard error"),
@@ -164,7 +160,6 @@ def test_densities_converge_to_the_smeared_eigenvalues(monkeypatch: pytest.Monke
 
     seen = matrices._estimated_density(operator, extremes(operator, rng, largest=1, smallest=1).values, rng)
 
-    assert seen is not None
     errors = np.array(seen.standard_error) + np.array(seen.truncation)
     assert (np.abs(np.array(seen.value) - _smeared(values, seen)) <= SIGMAS * errors + 1e-9).all()
     assert errors.max() < 0.2

@@ -3,7 +3,6 @@
 import errno
 import json
 import re
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from tests.verify.practice.small_measurements import (
     no_constant,
 )
 from verify import cli
-from verify.practice.measure import command, pages
+from verify.practice.measure import pages
 
 WORDS = ["measure", "--model", "my_net.py:Net", "--data", "data.npz", "--top", "3"]
 SOURCE = """
@@ -76,17 +75,6 @@ def test_a_full_disk_is_one_line_and_takes_no_numbers_away(capsys: Any, monkeypa
     assert err.splitlines()[-1].endswith("cannot be written to losscurv-measure: No space left on device")
     assert cli.main([*WORDS, "--output", "data.npz"]) == 2
     assert "--output: cannot write to folder data.npz: " in capsys.readouterr().err
-
-
-def test_an_interrupt_ends_the_command(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any, **__: Any) -> Any:
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(command, "measure_problem", interrupt)
-
-    assert cli.main(WORDS) == 130
-    assert capsys.readouterr().err.endswith("losscurv: interrupted\n")
-    assert not list(Path("losscurv-measure").iterdir())
 
 
 # --- a series of checkpoints: curvature through training, in the order of the numbers in names

@@ -47,7 +47,6 @@ def test_factors_are_measured_against_the_gauss_newton_matrix() -> None:
     given = small_problem(nn.Tanh())
     found = measure_problem(given, top=1, factors=True)
     exact = gauss_newton(given.objective).dense()
-    assert found.factors is not None
 
     for method, whole, largest in (
         (kfac, found.factors.kfac, found.factors.kfac_largest),
@@ -88,7 +87,7 @@ def test_a_model_without_factors_is_refused_before_it_is_measured() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return (x * self.scales)[:, :3]
 
-    told: list[str] = []
+    told = []
     with pytest.raises(ValueError, match="model must act by its layers alone"):
         measure_problem(
             problem(Scaled(), small_data(), dtype="float64"),
@@ -100,7 +99,7 @@ def test_a_model_without_factors_is_refused_before_it_is_measured() -> None:
 
 def test_the_loss_is_followed_along_the_first_eigenvectors() -> None:
     given = small_problem(nn.Tanh())
-    kept: list[np.ndarray] = []
+    kept = []
     found = measure_problem(given, top=3, keep=lambda *both: kept.extend(both))
     _, vectors = kept
 
@@ -111,7 +110,6 @@ def test_the_loss_is_followed_along_the_first_eigenvectors() -> None:
             at = theta + s * torch.as_tensor(vectors[:, k].copy())
             nn.utils.vector_to_parameters(at, moved.parameters())
             x, y = small_data()
-            assert loss is not None
             assert_allclose(loss, nn.functional.cross_entropy(moved(x), y).item(), rtol=1e-10)
         near = LINE_POINTS // 2
         assert line.distance[near] == 0 and line.loss[near] == line.parabola[near]

@@ -1,7 +1,5 @@
 """Measurements of models whose samples meet, and of layers of width 0."""
 
-from __future__ import annotations
-
 import pytest
 
 from simulate.operators import gauss_newton, hessian

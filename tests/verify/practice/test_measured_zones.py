@@ -73,7 +73,7 @@ def test_small_and_large_weights_leave_the_zone(scale: float, cause: str) -> Non
 
     found = measure_problem(problem(net, (x, y), dtype="float64"), top=1).zone
 
-    assert found is not None and found.verdict == "outside"
+    assert found.verdict == "outside"
     assert cause in found.reason
 
 
@@ -151,7 +151,7 @@ def test_few_parameters_have_exact_traces_and_no_theory_of_balanced_terms(net: n
 
     assert found.hessian.trace.kind == found.gauss_newton.trace.kind == "exact"
     assert_allclose(found.hessian.trace.value, float(dense_hessian(given.objective).trace()), rtol=1e-9)
-    assert found.zone is not None and found.zone.predicted is None
+    assert found.zone.predicted is None
 
 
 def test_in_training_mode_samples_see_each_other() -> None:
@@ -203,7 +203,7 @@ def test_what_torch_refuses_is_told(error: Exception, line: str, monkeypatch: py
 
 
 def test_progress_is_told_and_never_goes_back() -> None:
-    told: list[tuple[str, float]] = []
+    told = []
 
     measure_problem(small_problem(), top=1, tell=lambda what, share: told.append((what, share)))
 

@@ -1,7 +1,5 @@
 """The Frobenius norm with some eigenvectors known: exact along them, with an honest error for the rest."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

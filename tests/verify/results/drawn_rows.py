@@ -1,7 +1,5 @@
 """Rows of the real inventory without a simulation, and what a figure of one holds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any

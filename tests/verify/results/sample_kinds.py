@@ -1,9 +1,7 @@
 """Rows of what rests on sizes, of bounds, distributions and vector scores."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tests.verify.results.sample_rows import looks, point, rival, row
@@ -53,7 +51,7 @@ def model_based_rows() -> list[Row]:
     """Limits and exponents: agreeing, disagreeing, and where the size model is not trusted."""
     limit = {"kind": "limit of infinite size", "quantity": "largest eigenvalue over √N"}
     exponent = {"kind": "scaling exponent", "margin": 1 / 30, "quantity": "trace of F"}
-    told: list[tuple[str, dict[str, Any], dict[str, Any], list[PointOutcome]]] = [
+    told = [
         ("granziol2022/edge", limit, {"entries": ["B3"]}, [_edge(2.0012, 0.004)]),
         ("granziol2022/edge as written", limit, FOUND_WRONG, [_edge(2.0312, 0.004)]),
         ("granziol2022/edge of few", limit, {"verdict": "undecided"}, [_edge(2.004, math.inf, **BLOCKED)]),
@@ -72,7 +70,7 @@ def _law() -> Row:
     made = profile([0.05 * k for k in range(97)], lambda x: cdf(x, 0.02), cdf, 0.05)
     rivals = [rival("normal law", 0.31, 0.0, 0.08), rival("twice the scale", 0.25, 0.0, 0.08)]
     at = point({"dim": 12}, 0.0, 0.08, 0.02, 0.05, lower=0.0, profile=made, rivals=rivals)
-    told: dict[str, Any] = {"quantity": "loss", "kind": "distribution", "relative": False, "margin": 0.08}
+    told = {"quantity": "loss", "kind": "distribution", "relative": False, "margin": 0.08}
     return row("vysogorets2024/law", points=[at], **told)
 
 
@@ -83,7 +81,7 @@ def semicircle(x: float, radius: float = 2.0) -> float:
 
 def spectrum() -> tuple[list[PointOutcome], list[Curve]]:
     """A distribution function at twenty places of one vector score, with rivals near to it."""
-    laws: dict[str, Callable[[float], float]] = {
+    laws = {
         "radius for diameter": lambda x: semicircle(x, 2.6),
         "uniform law": lambda x: min(max((x + 2) / 4, 0.0), 1.0),
         "narrow": lambda x: semicircle(x, 1.7),
@@ -104,7 +102,7 @@ def spectrum() -> tuple[list[PointOutcome], list[Curve]]:
 
 def bound_rows() -> list[Row]:
     """Bounds, distributions, vector scores, statistics of groups and settled means."""
-    never: dict[str, Any] = {"relative": False, "margin": 0.005, "quantity": "smallest eigenvalue",
+    never = {"relative": False, "margin": 0.005, "quantity": "smallest eigenvalue",
                              "kind": "lower bound on every replicate"}  # fmt: skip
     places, curves = spectrum()
     kept = point(

@@ -1,7 +1,5 @@
 """Observations made by hand: tables of ratios, one without a parameter, and one that crashed."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -12,7 +10,7 @@ from verify.results import Observed, ObservedColumn, ObservedGroup, ObservedRow,
 def observed(name: str, **more: Any) -> Observed:
     """An observation of one column of ratios, with the given differences."""
     paper = name.partition("/")[0]
-    plain: dict[str, Any] = {
+    plain = {
         "id": name,
         "paper": paper,
         "entries": ["B17"],

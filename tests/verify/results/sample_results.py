@@ -1,7 +1,5 @@
 """A whole run made by hand: every kind, reading and verdict, and the numbers that break a careless page."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +37,7 @@ def _planted() -> list[Row]:
 
 
 def _inventory(rows: list[Row]) -> list[InventoryRow]:
-    covered: dict[tuple[str, str], list[str]] = {}
+    covered = {}
     for item in rows:
         for entry in item.entries:
             covered.setdefault((item.paper, entry), []).append(item.claim)
@@ -152,7 +150,7 @@ def sample_of_kinds() -> Results:
             sha256="0" * 64,
         )
     ]
-    bare: dict[str, Any] = {"planted": [], "derivations": [], "observations": []}
+    bare = {"planted": [], "derivations": [], "observations": []}
     return replace(sample(), rows=rows, runs=runs, inventory=_inventory(rows), **bare)
 
 

@@ -1,7 +1,5 @@
 """Rows and outcomes made by hand, with the given differences from one that agrees."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -63,7 +61,7 @@ def row(claim: str, **more: Any) -> Row:
     paper = claim.partition("/")[0]
     reading = more.get("reading", "theory")
     printed = reading == "as our copy reads"
-    plain: dict[str, Any] = {
+    plain = {
         "id": f"{claim} [{reading}]" if printed else claim,
         "claim": claim,
         "paper": paper,

@@ -1,17 +1,14 @@
 """Rows of means, identities and properties: every reading and verdict, and numbers that break a careless page."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 from tests.verify.results.sample_rows import looks, point, rival, row
 from verify.judging.guards import SKEWED
 from verify.results import Curve, PointOutcome, Row
 
 SPIKES = (0.63, 1.1, 1.9, 2.7, 3.4)
-PRINTED: dict[str, Any] = {"reading": "as our copy reads", "standing": "misprint"}
-CORRECTED: dict[str, Any] = {"reading": "corrected", "standing": "corrected"}
+PRINTED = {"reading": "as our copy reads", "standing": "misprint"}
+CORRECTED = {"reading": "corrected", "standing": "corrected"}
 
 
 def spiked(spike: float, sigma: float) -> float:
@@ -77,7 +74,7 @@ def statistical_rows() -> list[Row]:
     ]
     excess = point({"classes": 10, "dim": 64}, 0.0213, 0.0008, 0.02141, 0.0003, inputs={"sigma_c": 0.31, "gamma": 2.6},
                    rivals=[rival("gamma for gamma squared", 0.041, 0.0213, 0.0008)])  # fmt: skip
-    theorem: dict[str, Any] = {
+    theorem = {
         "entries": ["B8", "B9"],
         "source": "Granziol, Zohren and Roberts (2022), Theorem 4, eq. (10)",
         "quantity": "largest eigenvalue of the batch Hessian",
@@ -123,7 +120,7 @@ def surprises() -> list[Row]:
         ),
         point({"dim": 160, "law": "normal"}, 1.0, 0.01, 1.01, 0.004, reason="budget", needed=math.inf),
     ]
-    nothing: dict[str, Any] = dict.fromkeys(("margin_reason", "quantity", "replicate", "power"), "")
+    nothing = dict.fromkeys(("margin_reason", "quantity", "replicate", "power"), "")
     return [
         row("vysogorets2024/eq-12", entries=["A12", "A13"], verdict="disagrees", surprise=True, points=[off]),
         row("beyond/planned surprise", expected="disagrees", surprise=True,
@@ -161,7 +158,7 @@ def exact_rows() -> list[Row]:
         at = {"spike": round(0.7 + 0.31 * k, 2), "sigma": round(0.4 + 0.1 * k, 2)}
         measured = size * (1 + 0.004 * math.sin(1.7 * k))
         drawn.append(point(at, size, 0.02 * size, measured, 0.006 * size, rivals=rivals))
-    split: dict[str, Any] = {
+    split = {
         "kind": "identity", "entries": ["C4"], "margin": 1e-10, "relative": False, "replicate": "",
         "margin_reason": "double precision through six layers", "quantity": "the Jacobian",
         "statement": r"\frac{\partial f_k}{\partial W^l_{ij}} = \delta^l_{k,i}\, h^{l-1}_j",

@@ -1,12 +1,9 @@
 """Drawn predictions equal the table at its points, and the formula between them."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -69,7 +66,7 @@ def is_among(x: float, y: float, found: list[tuple[float, float]]) -> bool:
 
 def bands(axes: Axes) -> list[tuple[float, float]]:
     """The corners of all bands: areas of curves, thick lines of bars."""
-    colours: list[Any] = [[*s.get_facecolor(), *s.get_edgecolor()][-1] for s in axes.collections]
+    colours = [[*s.get_facecolor(), *s.get_edgecolor()][-1] for s in axes.collections]
     found = [s for s, c in zip(axes.collections, colours, strict=True) if to_hex(c) == PALETTE["band"]]
     paths = [np.asarray(path.vertices) for shape in found for path in shape.get_paths()]
     return [(float(x), float(y)) for path in paths for x, y in path]
@@ -107,7 +104,7 @@ def require_rivals(item: Row, axes: Axes) -> None:
     told = len(unseen) - len(curves)
     assert 0 <= told < len(unseen) or not unseen
     for line in curves:
-        pattern: Any = vars(line)["_unscaled_dash_pattern"][1]
+        pattern = vars(line)["_unscaled_dash_pattern"][1]
         assert (None if pattern is None else tuple(pattern)) in DASHES[: len(names)]
         unseen.remove(next(pair for pair in unseen if passes(line, item, *pair)))
     assert len(unseen) == told
@@ -155,7 +152,7 @@ def test_a_curve_that_leaves_its_table_is_no_row() -> None:
 
     assert list(lines.strays(item)) == []
     rivals = {**curve.rivals, "no repulsion": moved(curve.rivals["no repulsion"], 0.01)}
-    changes: dict[str, dict[str, Any]] = {
+    changes = {
         "prediction drawn at": {"predicted": moved(curve.predicted, 1e-5 * curve.predicted[i])},
         "no repulsion drawn at": {"rivals": rivals},
         "no place": {"x": moved(curve.x, 1e-9)},
@@ -202,7 +199,7 @@ def steepest(curve: Curve) -> list[tuple[float, float, float]]:
     whole = all(float(value).is_integer() for value in x)
     wide = (np.diff(u) > (u[-1] - u[0]) / 1500) & np.isfinite(np.diff(y)) & (~whole | (np.diff(x) > 1))
     scale = np.nanmax(y) - np.nanmin(y) or np.nanmax(np.abs(y))
-    found: list[tuple[float, float, float]] = []
+    found = []
     for k in [k for k in np.argsort(-np.abs(np.diff(y))) if wide[k]][:STEEPEST]:
         middle = float(math.sqrt(x[k] * x[k + 1]) if logarithmic else (x[k] + x[k + 1]) / 2)
         middle = float(round(middle)) if whole else middle

@@ -4,7 +4,6 @@ import dataclasses
 import math
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -35,8 +34,8 @@ GAMMAS = Experiment(
 )
 
 
-STATED: dict[str, Any] = {"entries": ("A1",), "source": "a paper", "statement": "x = k"}
-READS: dict[str, Any] = {
+STATED = {"entries": ("A1",), "source": "a paper", "statement": "x = k"}
+READS = {
     "score": "mean", "predict": lambda p: p.shape, "margin": 0.12, "margin_reason": "a test",
 }  # fmt: skip
 
@@ -47,7 +46,7 @@ def claim(name: str = "mean", **changes) -> Claim:
 
 MEAN = claim()
 HARD = claim("hard", margin=0.03)
-SQUARE: dict[str, Any] = {"square": lambda p: p.shape**2}
+SQUARE = {"square": lambda p: p.shape**2}
 MISPRINT = claim("misprint", printed=lambda p: 2 * p.shape, finding="twice", rivals=SQUARE)
 RATIO = claim("ratio", kind=Kind.RATIO, score=("square", "mean"), predict=lambda p: p.shape + 1, margin=0.15)
 EVENT = claim(
@@ -59,7 +58,7 @@ PAIRED = claim(
 ALL = (MEAN, HARD, MISPRINT, RATIO, EVENT, PAIRED)
 
 
-DOMAIN: dict[str, Any] = {"domain": {"shape": Between(1.1, 6.0)}, **STATED}
+DOMAIN = {"domain": {"shape": Between(1.1, 6.0)}, **STATED}
 STATISTICAL = StatisticalProperty(
     id="paper/property",
     simulate=gammas,

@@ -39,7 +39,7 @@ def _forgotten():
         cached.cache_clear()
 
 
-CALLS: list[int] = []
+CALLS = []
 
 
 def counted(block, point):

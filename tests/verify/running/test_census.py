@@ -1,7 +1,5 @@
 """Runs say how many claims they judged of how many, what left the others out, and what their promise is about."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from simulate.monte_carlo import DaskExecutor, SerialExecutor, open_executor
+from simulate.monte_carlo import SerialExecutor, open_executor
 from tests.verify.running.fatal_calls import Basket, die, nap
 from tests.verify.toy_claims import SEEN
 from verify.judging.planted import PLANTED
@@ -70,7 +70,6 @@ def install_other_code() -> None:
 def test_a_cluster_with_other_code_is_refused_in_a_line(address: str, tmp_path: Path) -> None:
     claim = CLAIMS[0]
     with open_executor(2, address) as executor, Store(tmp_path, print) as store:
-        assert isinstance(executor, DaskExecutor)
         executor._client.run(install_other_code)
         (row,) = Session([claim], Settings(workers=2), executor, store=store).rows(claim)
     assert row.verdict == "broken" and row.error.count("\n") == 1
@@ -82,7 +81,6 @@ def test_a_cluster_with_other_code_is_refused_in_a_line(address: str, tmp_path: 
 
 def test_what_ends_badly_on_a_cluster_ends_alone_and_a_lost_one_in_a_line(address: str) -> None:
     with open_executor(2, address) as executor:
-        assert isinstance(executor, DaskExecutor)
         basket = Basket(executor)
         assert (basket.calls.workers, basket.calls.room) == (2, 4)
         basket.send("good", nap, seconds=0)

@@ -1,7 +1,5 @@
 """Replicates are equal on every device; sources of their random numbers."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from numpy.testing import assert_allclose
 from simulate.monte_carlo import Block, Point, SerialExecutor, run_block
 from tests.verify.running.engine_runs import claim, experiment, session
 from verify.claims import registry
-from verify.model import Claim, Experiment, StatisticalProperty, Tier
+from verify.model import Claim, StatisticalProperty, Tier
 from verify.running import suite
 from verify.running.engine import Session
 from verify.running.replays import CLOSE
@@ -21,7 +19,7 @@ from verify.running.request import requested
 from verify.running.settings import COUNTED, STREAMS, Settings
 from verify.running.store import Store
 
-EXPERIMENTS: dict[str, Experiment] = {}
+EXPERIMENTS = {}
 for each in registry.claims():
     if isinstance(each, Claim):
         EXPERIMENTS[each.experiment.id] = each.experiment

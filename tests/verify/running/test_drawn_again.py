@@ -1,9 +1,6 @@
 """Some blocks of a run on a device are drawn again on the CPU; what differs is said, and counts where it was judged."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -118,7 +115,7 @@ def test_no_number_on_both_sides_is_no_difference() -> None:
 def test_a_block_that_the_cpu_cannot_draw_is_named_and_an_interrupt_ends_it(
     error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: Iterator[int] = iter(range(99))
+    calls = iter(range(99))
 
     def refused(*args: Any, **how: Any) -> Any:
         if next(calls) == 2:

@@ -27,7 +27,7 @@ from tests.verify.running.engine_runs import (
 from verify.judging.intervals import FEWEST, mean_interval
 from verify.judging.judge import PRINTED, decide, looks
 from verify.model import ALPHA, Tier, Verdict
-from verify.running.engine import Progress, Settings
+from verify.running.engine import Settings
 
 
 def columns(point: Point, count: int) -> dict[str, np.ndarray]:
@@ -144,7 +144,7 @@ def test_the_budget_ends_a_run() -> None:
 def test_progress_counts_claims_and_runs_down() -> None:
     claims = [*ALL, identity()]
     made = session(*claims)
-    seen: list[Progress] = []
+    seen = []
     made.pump.listener = lambda: seen.append(made.progress())
 
     start = made.progress()

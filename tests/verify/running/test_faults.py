@@ -112,10 +112,10 @@ def stored(folder: Path) -> set[tuple[int, str]]:
 def test_a_killed_run_is_continued_as_if_it_had_not_been(driver: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
-    before: set[tuple[int, str]] = set()
+    before = set()
     for wait in (0.15, 0.3):
         run = start(driver, folder)
-        assert run.stdout is not None and run.stdout.readline() == f"read {BLOCK * len(before)}\n"
+        assert run.stdout.readline() == f"read {BLOCK * len(before)}\n"
         while len(stored(folder)) == len(before):  # the imports are slow, and not the same every time
             assert run.poll() is None, run.communicate()
             time.sleep(0.01)
@@ -136,7 +136,6 @@ def test_a_killed_run_is_continued_as_if_it_had_not_been(driver: Path, tmp_path:
 def test_calls_survive_a_worker_that_is_killed(tmp_path: Path) -> None:
     others = set(multiprocessing.active_children())
     with open_workers(2) as executor:
-        assert isinstance(executor, Pool)
         basket = Basket(executor)
         for i in range(4):
             basket.send(f"nap {i}", nap, seconds=0.05)
@@ -149,7 +148,7 @@ def test_calls_survive_a_worker_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_call_that_kills_three_workers_ends_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[int] = []
+    opened = []
     monkeypatch.setattr(Pool, "start", lambda self: opened.append(self.workers))
     with open_workers(2) as executor:
         basket = Basket(executor)
@@ -178,7 +177,7 @@ class Slow(Executor):
         self.left: list[Any] = []
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
+        future = Future()
         self.left.append(lambda: future.set_result(fn(*args, **kwargs)))
         return future
 

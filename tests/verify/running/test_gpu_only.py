@@ -1,7 +1,5 @@
 """Observations that need a GPU run if it has the memory, and are else left out with a line."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -44,7 +42,7 @@ PHOTOS = dataclasses.replace(
 
 
 def chosen(*observations: Observation, **changes: Any) -> GpuOnly:
-    how: dict[str, Any] = {
+    how = {
         "device": "cuda",
         "memory": 50 * GIB,
         "images": lambda: ImagesThere(1797, 10),

@@ -1,7 +1,5 @@
 """Observations: the table is that of the scores, drawn like any others, and nothing of it is judged."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -86,7 +84,7 @@ def test_without_a_parameter_along_a_point_is_one_row_and_no_number_shows_in_its
     ("observation", "error"),
     [
         (LOST, "RuntimeError: the detector is off"),
-        (alone("z"), "column must show one of the scores x, y, gaps, not 'z'"),
+        (alone("z"), "column must show one of the scores x, y, gaps, got 'z'"),
         (alone("y"), "score 'y' must have no components, got 2"),
         (alone("y", 1, 2, 3), "must have one component for each of the 3 values of 'at', got 2"),
         (alone("ragged", ragged=1), "must match exactly"),

@@ -18,7 +18,7 @@ __all__ = ["_forgotten"]
 
 
 def test_a_key_is_stable_and_tells_everything_apart() -> None:
-    others: list[dict[str, Any]] = [
+    others = [
         {"experiment": "f"}, {"point": Point(dim=3)}, {"seed": 2}, {"seed": 2**80}, {"simulate": toy_claims.uniform},
     ]  # fmt: skip
     assert where() == where() is not None
@@ -29,7 +29,7 @@ def test_code_that_no_file_shows_is_not_stored() -> None:
     def inner(block, point):
         return {}
 
-    in_no_file: dict = {}
+    in_no_file = {}
     exec("def typed(block, point): return {}", in_no_file)
     for unknown in (
         inner,

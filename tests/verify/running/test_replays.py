@@ -68,12 +68,12 @@ CURVE = Curve(
 )
 
 
-SAME: list[dict[str, Any]] = [
+SAME = [
     {"predicted": [0.5, 0.3333333, 7e-9]},  # to the digits of a file
     {"x": [1.0, 1.5, 3.0], "predicted": [0.5, 0.4, 7e-9]},  # other places between the points
     {"at": {"dim": (3,)}},
 ]
-OTHER: list[dict[str, Any]] = [
+OTHER = [
     {"predicted": [0.5, 0.33333, 7e-9]},
     {"rivals": {"r": [1, 1, 2]}},
     {"axis": "y"},
@@ -141,7 +141,6 @@ def test_on_another_device_numbers_may_differ_by_rounding_and_verdicts_may_not(
     if device != "cpu":
         there = changed(there, runs=[replace(first, sha256="0" * 64), *others])
     measured = recorded.rows[0].points[0].measured
-    assert measured is not None
     there = changed(there, "point", measured=factor * measured)
     assert len(replay_differences(recorded, there, **known)) == lines
     assert len(replay_differences(recorded, changed(there, "row", verdict="undecided"), **known)) == 1
@@ -149,7 +148,6 @@ def test_on_another_device_numbers_may_differ_by_rounding_and_verdicts_may_not(
 
 def test_a_numerical_error_that_is_known_holds_in_single_precision_too(recorded: Results) -> None:
     point = recorded.rows[0].points[0]
-    assert point.measured is not None
     here = changed(recorded, "point", numerical=0.01 * point.measured)
     for factor, lines in ((1.009, 0), (1.011, 1)):
         moved = changed(here, "point", measured=factor * point.measured)

@@ -47,7 +47,6 @@ def test_examples_of_a_property_are_stored_too(tmp_path: Path) -> None:
 def test_a_stored_block_of_other_scores_breaks_its_claim_like_one_just_drawn(tmp_path: Path) -> None:
     judged(tmp_path, COUNTED)
     found = filed_under(counted, COUNTED.experiment.id, COUNTED.experiment.points[0], 2024, "cpu")
-    assert found is not None
     with Store(tmp_path, print) as opened:
         opened.add(found, 3, RESULT)
     assert [row.verdict for row in judged(tmp_path, COUNTED)[2]] == ["broken"]

@@ -1,8 +1,5 @@
 """Claims that may end undecided; wrong theories fail the run even if a guard prevents a verdict."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +21,6 @@ MOST = 0.05
 
 def of(name: str) -> Claim:
     (claim,) = registry.select(claim=[f"karakida2019/{name}"])
-    assert isinstance(claim, Claim)
     return claim
 
 
@@ -45,7 +41,7 @@ def test_a_wrong_slice_of_the_outliers_fails_the_run(
     kept: slice, verdict: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All eigenvalues but the smallest, which is 0, descending; or all but the largest."""
-    right: Callable[..., Any] = fisher.cross_entropy_outliers
+    right = fisher.cross_entropy_outliers
 
     def outliers(*words: Any, **more: Any) -> Any:
         return np.append(0.0, right(*words, **more)[::-1])[kept]

@@ -116,14 +116,14 @@ def _otherwise(p: Any, rate_power: float, averages: bool) -> adam.AdamMoments:
     """Moments at the larger batch with another rule: the rate times a power of its factor, averages scaled or not."""
     k = p.growth
     scaled = adam.square_root_rule(float(k), **_setting(p))
-    kept = {} if not averages else {"momentum": scaled.momentum, "second": scaled.second}
+    betas = {} if not averages else {"momentum": scaled.momentum, "second": scaled.second}
     return _moments(
         p,
         noise=(p.noise / k**0.5, p.later_noise / k**0.5),
         steps=(p.before // k, p.after // k),
         rate=p.rate * k**rate_power,
         damping=scaled.damping,
-        **kept,
+        **betas,
     )
 
 
@@ -134,12 +134,12 @@ def samples_kept(block: Block, point: Point) -> Arrays:
     size, lag = point.batch_size, point.lag // point.batch_size
     beta = float(adam.same_half_life(point.second, known=point.known, batch_size=size))
     v = torch.zeros(len(block), 2, point.chains, dtype=torch.float64, device=block.device)
-    seen = []
+    differences = []
     for step in range(point.steps):
         v = beta * v + (1 - beta) * block.normal(2, point.chains, size).mean(3).square()
         if step >= point.steps // 3:
-            seen.append(v[:, 0] - v[:, 1])
-    d = torch.stack(seen, 1)
+            differences.append(v[:, 0] - v[:, 1])
+    d = torch.stack(differences, 1)
     now, then = d[:, :-lag], d[:, lag:]
     return {
         "product": (now * then).mean((1, 2)),
@@ -159,7 +159,7 @@ KEPT = Experiment(
 )
 
 
-def _share_kept(p: Any) -> float:
+def _share_left(p: Any) -> float:
     """Share of what an average held that is left `lag` samples later."""
     return 2.0 ** -float(p.lag / adam.half_life(p.second, batch_size=p.known))
 
@@ -230,7 +230,7 @@ SCALING_CLAIMS = (
         experiment=KEPT,
         kind=Kind.RATIO,
         score=("product", "square"),
-        predict=_share_kept,
+        predict=_share_left,
         margin=0.03,
         margin_reason="exact for an average that has settled",
         rivals={

@@ -54,14 +54,14 @@ def full_batch_adam(block: Block, point: Point) -> Arrays:
     stack, memory = stacks.Perceptrons(point.activation, "squared error"), rules.Memory()
     rule = rules.Rule(momentum=point.momentum, second=point.second, damping=point.damping)
     rates = torch.full((len(block),), point.rate, device=block.device)
-    seen = []
+    tops = []
     for step in range(1, point.steps + 1):
         _, gradients = stack.losses_and_gradients(parameters, x, y)
         memory = rule.step_(parameters, gradients, rates, memory)
         if step in point.looks:
             scales = [((v / (1 - point.second**step)).sqrt() + point.damping).rsqrt() for v in memory.second]
-            seen.append(edges.top_eigenvalues(stack, parameters, x, y, steps=PRODUCTS, scales=scales).values)
-    level = (torch.stack(seen, 1).mean(1).double() * point.rate).cpu().numpy()
+            tops.append(edges.top_eigenvalues(stack, parameters, x, y, steps=PRODUCTS, scales=scales).values)
+    level = (torch.stack(tops, 1).mean(1).double() * point.rate).cpu().numpy()
     return {"level": level}
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.optimize
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point, fixture
@@ -34,7 +35,7 @@ class Rates(NamedTuple):
     mean_top: float
 
 
-def samples_of(rng: np.random.Generator, point: Point) -> Array:
+def samples_of(rng: Generator, point: Point) -> Array:
     """Positive semidefinite samples of uneven size along uneven directions; the last heavy along the flattest one."""
     shape = (point.samples, point.dim, point.rank)
     factors = rng.standard_normal(shape) * np.exp(-point.decay * np.arange(point.dim))[:, None]
@@ -65,14 +66,14 @@ def rates(matrices: Array, batch_size: int) -> Rates:
     )
 
 
-def outside(rng: np.random.Generator, point: Point, *, low: str = "lower", high: str = "upper") -> float:
+def outside(rng: Generator, point: Point, *, low: str = "lower", high: str = "upper") -> float:
     """Relative distance of the limit from the interval of two rates; with one parameter, from both of them."""
     found = rates(samples_of(rng, point), point.batch_size)
     sides = getattr(found, low) / found.exact - 1, 1 - getattr(found, high) / found.exact
     return max(map(abs, sides)) if point.dim == 1 else max(0.0, *sides)
 
 
-def wrong_growth(rng: np.random.Generator, point: Point, *, at: str = "exact") -> float:
+def wrong_growth(rng: Generator, point: Point, *, at: str = "exact") -> float:
     """Error of a rate said to keep the second moment, which must grow above it and decay below it.
 
     The moment is a mean over every possible batch. Directions without curvature stand still at any rate.
@@ -86,7 +87,7 @@ def wrong_growth(rng: np.random.Generator, point: Point, *, at: str = "exact") -
     return max(abs(still - 1), 1 - above, below - 1)
 
 
-def off_the_curve(rng: np.random.Generator, point: Point, *, rule: str = "") -> float:
+def off_the_curve(rng: Generator, point: Point, *, rule: str = "") -> float:
     """Violation of the law of limits over batch sizes: growing, at most linearly, above the curve through both ends.
 
     Also the distance by which the curve from one end misses the other.
@@ -116,7 +117,7 @@ def off_the_curve(rng: np.random.Generator, point: Point, *, rule: str = "") -> 
 
 
 def exponent_error(
-    rng: np.random.Generator,
+    rng: Generator,
     point: Point,
     *,
     rule: Callable[[float], float] | None = None,
@@ -344,7 +345,7 @@ def _sgd(block: Block, p: Point) -> Any:
     return np.array([_descents(rng, p) for rng in block.streams])
 
 
-def _descents(rng: np.random.Generator, p: Point) -> float:
+def _descents(rng: Generator, p: Point) -> float:
     batch = min(p.batch_size, p.samples - 1)
     matrices = samples_of(rng, p | {"rank": 2, "spread": 0.6, "decay": 0.5, "heavy": 0.0})
     found = optimisers.population(matrices)

@@ -44,6 +44,8 @@ MODEL = Experiment(
         Point(rate=0.1, sharpening=0.02, stabilisation=40.0, sigma=0.05, steps=4000),
         Point(rate=0.23, sharpening=0.03, stabilisation=11.0, sigma=0.07, steps=4000),
         Point(rate=0.15, sharpening=0.012, stabilisation=3.0, sigma=0.09, steps=4000),
+        Point(rate=0.1, sharpening=0.02, stabilisation=40.0, sigma=0.06, steps=4000),
+        Point(rate=0.15, sharpening=0.012, stabilisation=3.0, sigma=0.065, steps=4000),
     ),
     budget=1024,
     seconds=0.36,

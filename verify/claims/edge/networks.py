@@ -73,7 +73,7 @@ def _watch(
     def curvatures(parameters: Any, x: Tensor, y: Tensor) -> Tensor:
         return edges.top_eigenvalues(stack, parameters, x, y, steps=PRODUCTS).values
 
-    def seen(_: int, cells: grids.Cells) -> dict[str, Tensor]:
+    def measure(_: int, cells: grids.Cells) -> dict[str, Tensor]:
         """The loss and the largest eigenvalue of all samples, and the mean curvatures of batches."""
         networks, own = cells.networks(rates), cells.parameters
         every = torch.arange(samples.each, device=samples.inputs.device)
@@ -94,7 +94,7 @@ def _watch(
         found["along"] = (along / squares).view(-1, BATCHES).mean(1)
         return found
 
-    return seen
+    return measure
 
 
 class CurvatureRun(NamedTuple):
@@ -130,7 +130,9 @@ def trained_and_watched(block: Block, point: Point, setting: StartAndImages, siz
         watch=_watch(stack, samples, block.streams, len(point.rate), size),
         at=point.looks,
     )
-    return CurvatureRun({name: seen.double().cpu().numpy() for name, seen in run.watched.items()}, run, stack)
+    return CurvatureRun(
+        {name: values.double().cpu().numpy() for name, values in run.watched.items()}, run, stack
+    )
 
 
 def full_batch_share(block: Block, point: Point) -> Arrays:
@@ -156,14 +158,14 @@ def late_levels(block: Block, point: Point, size: int) -> dict[str, Array]:
     return found | {"counts": _counts(point, trained.seen)}
 
 
-def _late(point: Point, seen: Array) -> Array:
-    return seen[..., np.array(point.looks) > point.steps / 2].mean(-1)
+def _late(point: Point, values: Array) -> Array:
+    return values[..., np.array(point.looks) > point.steps / 2].mean(-1)
 
 
-def _counts(point: Point, seen: Mapping[str, Array]) -> Array:
+def _counts(point: Point, values: Mapping[str, Array]) -> Array:
     """Mask of runs that have sharpened and come to rest while their loss falls on; 0 where a run was lost."""
     quarter = np.ceil(4 * np.array(point.looks) / point.steps)
-    batch, loss = seen["batch"], seen["loss"]
+    batch, loss = values["batch"], values["loss"]
     before, after = (batch[..., quarter == which].mean(-1) for which in (2, 4))
     risen = _late(point, batch) > RISEN * batch[..., 0]
     settled = np.abs(after / before - 1) < SETTLED
@@ -408,6 +410,13 @@ def levels(block: Block, point: Point) -> Arrays:
     }
 
 
+def full_batch_path(block: Block, point: Point) -> Arrays:
+    """Largest eigenvalue over the edge after each number of steps of full-batch descent, at two rates."""
+    trained = trained_and_watched(block, point, start_and_images(block, point), point.samples)
+    levels = trained.seen["whole"] / edge_of_stability.edge(point.rate)[:, None]
+    return dict(zip(("slow", "fast"), np.moveaxis(np.nan_to_num(levels), 1, 0), strict=True))
+
+
 COLUMNS = columns_of(
     {
         "whole": "largest eigenvalue over 2 / rate",
@@ -441,6 +450,27 @@ OBSERVED = {
 }
 
 OBSERVATIONS = (
+    Observation(
+        id="edge/full-batch-path",
+        entries=("E1",),
+        source=f"{COHEN}, abstract and section 3",
+        title="Largest eigenvalue times rate over 2 during full-batch gradient descent",
+        note="At both rates the curvature rises until it passes 2 / rate, and stays there, up to a fifth above.",
+        replicate="one perceptron with its images and random labels, trained at two rates",
+        simulate=full_batch_path,
+        single=SINGLE,
+        points=(
+            Point(
+                **SMALL | TANH | {"rate": (0.075, 0.15), "steps": 1000, "looks": (1, *range(50, 1001, 50))}
+            ),
+        ),
+        along="looks",
+        axis="steps",
+        columns=columns_of({"slow": "at the smaller rate", "fast": "at the larger rate"}),
+        replicates=2,
+        seconds=0.5,
+        data="digits",
+    ),
     Observation(
         id="edge/levels",
         **OBSERVED,

@@ -24,9 +24,8 @@ from verify.model import (
     Experiment,
     Kind,
     NoTheory,
-    Passage,
-    Standing,
     StatisticalProperty,
+    as_stated,
 )
 from verify.model.domains import Between, Each, Many, OneOf
 
@@ -99,10 +98,6 @@ def _sizes(p: Point) -> dict[str, Any]:
     return {"width": p.layers[0], "samples": p.samples, "width_ratio": p.layers[-1] / p.layers[0]}
 
 
-def _bound(p: Point) -> float:
-    return middle_normalisation.batch_norm_bound(p.activation, **_sizes(p))
-
-
 def eq_22(p: Point, *, own: float = 1.0, shared: float = 1.0, ratio: float = 1.0) -> float:
     """Eq. (22) with factors on its parts."""
     m, t = _moments(p), p.samples
@@ -166,7 +161,7 @@ ACTIVATION_CLAIMS = (
         "lower bound.",
         experiment=BOUND,
         score="rayleigh",
-        predict=_bound,
+        predict=lambda p: middle_normalisation.batch_norm_bound(p.activation, **_sizes(p)),
         rivals={
             "without the variances": lambda p: eq_22(p, own=0.0),
             "no (T - 1)/T": lambda p: eq_22(p, shared=p.samples / (p.samples - 1)),
@@ -264,8 +259,7 @@ BIASES = ExactProperty(
     id="karakida2019/batch-norm-biases",
     entries=("C37",),
     source=f"{PAPER}, section 3.3: the biases cancel in the mean subtraction of each middle layer",
-    passage=Passage(
-        Standing.AS_STATED,
+    passage=as_stated(
         "they are canceled out in the mean subtraction of each middle layer",
         "Section 3.3",
     ),
@@ -329,7 +323,9 @@ GROWING = Experiment(
     id="karakida2019/batch-norm-growth",
     replicate="one network with its inputs at each width",
     simulate=growing_normed_networks,
-    points=(Point(activation="relu", depth=2, widths=(48, 96, 192)),),
+    points=tuple(
+        Point(activation="relu", depth=2, widths=widths) for widths in ((48, 96, 192), (32, 64, 128, 160))
+    ),
     budget=512,
     seconds=0.52,
     special="as many samples as units, in all layers, as in the paper's figures; one output",
@@ -391,7 +387,7 @@ CLAIMS = (
         id="karakida2019/batch-norm-theorem",
         entries=("C38", "C41"),
         source=THEOREM,
-        passage=Passage(Standing.AS_STATED, "Suppose non-negative activation functions", "Theorem 3.4"),
+        passage=as_stated("Suppose non-negative activation functions", "Theorem 3.4"),
         statement=r"\text{ReLU, } L = 2:\quad \mathbb{E}\,\lambda_{\max} \ge \alpha_{L-1} M "
         r"\Big(\frac{T-1}{T} \hat q_{st,BN} + \frac1T \hat q_{t,BN}\Big)\quad (T = M)",
         says="With batch-normalised ReLU, the mean largest Fisher eigenvalue lies above the theorem's lower bound,"

@@ -31,7 +31,18 @@ from verify.claims.karakida2019.wide_networks import (
     setting,
     wide,
 )
-from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
+from verify.model import (
+    OURS,
+    Arrays,
+    Claim,
+    Experiment,
+    Kind,
+    NoTheory,
+    Tier,
+    Verdict,
+    as_stated,
+    out_of_scope,
+)
 from verify.model.observation import Cost, Observation, columns_of, on_a_gpu
 
 if TYPE_CHECKING:
@@ -97,9 +108,7 @@ NARROW_CLAIM = wide(
     id="karakida2019/narrow-inputs",
     entries=("C8",),
     source=f"{PAPER}, theorem 2.2, eq. (10), inputs of fixed width",
-    passage=Passage(
-        Standing.OUTSIDE, "consider the limiting case of large M with constant coefficients", "Section 2.1"
-    ),
+    passage=out_of_scope("consider the limiting case of large M with constant coefficients", "Section 2.1"),
     statement=r"\frac{1}{T^2} \mathbb{E}\, \mathbf 1^\top K_{kk} \mathbf 1 = "
     r"\alpha M \Big(\frac{T-1}{T} \kappa_2 + \frac{1}{T} \kappa_1\Big) + O(1) \quad (M_0 \text{ fixed})",
     says="Taken outside its condition, to inputs that stay few, the theorem would give the mean Rayleigh "
@@ -160,8 +169,7 @@ CENTRED_CLAIMS = (
         id="karakida2019/centred-growth",
         entries=("C18",),
         source=f"{PAPER}, section 2.3, centred networks: shallow as there, and deeper ones",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "when T is properly scaled with M in a centered shallow network",
             "Section 2.3",
         ),
@@ -185,8 +193,7 @@ CENTRED_CLAIMS = (
         id="karakida2019/centred-formal",
         entries=("C18",),
         source=f"{PAPER}, eq. (10), outside its condition at kappa2 = 0",
-        passage=Passage(
-            Standing.OUTSIDE,
+        passage=out_of_scope(
             "lower order terms of the eigenvalue statistics become non-negligible",
             "Section 2.3",
         ),
@@ -265,9 +272,7 @@ def _bound(p: Point, name: str) -> float:
 
 _of_bound = partial(
     wide,
-    passage=Passage(
-        Standing.AS_STATED, "relatively loose compared to the experimental results", "Section 3.2"
-    ),
+    passage=as_stated("relatively loose compared to the experimental results", "Section 3.2"),
     experiment=GROWTH,
     score="subtracted",
     along="widths",
@@ -313,9 +318,7 @@ GROWTH_CLAIMS = (
         id="karakida2019/no-growth",
         entries=("C29", "C33"),
         source=f"{PAPER}, section 3.2 and figure 1",
-        passage=Passage(
-            Standing.AS_STATED, "pathological sharpness disappeared when", "Section 3.2, on Figure 1"
-        ),
+        passage=as_stated("pathological sharpness disappeared when", "Section 3.2, on Figure 1"),
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E}\,\bar\lambda_{\max} \sim M^0 \quad (T = M,\ \text{mean subtraction})",
         says="With mean subtraction and as many samples as units, the largest Fisher eigenvalue does not grow with"

@@ -27,7 +27,7 @@ from theory.order_parameters import (
 )
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import WIDE, law, network_of, one_network, setting, wide
-from verify.model import OURS, Arrays, Claim, ExactProperty, Passage, Prediction, Standing
+from verify.model import OURS, Arrays, Claim, ExactProperty, Prediction, as_stated
 from verify.model.domains import Between, Either, OneOf
 
 # --- every layer of a network --------------------------------------------------------------------------------
@@ -377,7 +377,7 @@ NOT_CENTRED = wide(
     id="karakida2019/not-centred",
     entries=("C11",),
     source=f"{PAPER}, definition 2.1 and section 2.3 on centred networks, at another variance",
-    passage=Passage(Standing.AS_STATED, "a network with no bias terms and zero-Gaussian mean", "Section 2.3"),
+    passage=as_stated("a network with no bias terms and zero-Gaussian mean", "Section 2.3"),
     statement=r"\kappa_2 = E[\phi(\sqrt{q^1} z)]^2 > 0 \text{ for } \phi = |x| - \sqrt{2/\pi},\ "
     r"\sigma_b = 0,\ \sigma_w \ne 1,\ L = 2 \text{, in } \tfrac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1",
     says="Without biases and with an activation of zero mean at unit variance only, gradients of different "
@@ -417,7 +417,7 @@ DIFFERENCE = ExactProperty(
     id="karakida2019/kappa-difference",
     entries=("C32",),
     source=f"{PAPER}, section 3.2; the middle term is ours",
-    passage=Passage(Standing.AS_STATED, "hold in the non-centered networks", "Section 3.2"),
+    passage=as_stated("hold in the non-centered networks", "Section 3.2"),
     statement=r"\kappa_1 \ge \kappa_1 - \kappa_2 \ge \frac{\alpha_0}{\alpha} \tilde q_t^1 > 0 \quad (\sigma_w > 0)",
     says="The gradient overlap of a sample with itself exceeds that with another by at least the positive part"
     " of the first layer's weights.",

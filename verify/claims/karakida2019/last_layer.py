@@ -29,7 +29,7 @@ from verify.claims.karakida2019.wide_networks import (
     spike,
     wide,
 )
-from verify.model import OURS, Arrays, Claim, ExactProperty, NoTheory, Passage, Standing
+from verify.model import OURS, Arrays, Claim, ExactProperty, NoTheory, as_stated
 from verify.model.domains import Between, Domain, Many, OneOf
 
 BIASED = f"{WIDE}; the bias is O(1/M)"
@@ -149,9 +149,7 @@ NORMALISED_CLAIMS = (
         id="karakida2019/batch-normalised-mean",
         entries=("C34",),
         source=f"{PAPER}, eq. (19)",
-        passage=Passage(
-            Standing.AS_STATED, "the eigenvalue statistics slightly change to", "Section 3.2, Eq 19"
-        ),
+        passage=as_stated("the eigenvalue statistics slightly change to", "Section 3.2, Eq 19"),
         statement=r"P m_\lambda = Q_1 \Big(1 - \frac1T\Big) "
         r"\Big(\alpha M (\kappa_1 - \kappa_2) + \sum_l (\tilde q_t^l - \tilde q_{st}^l)\Big),\quad "
         r"Q_1 = \sum_k \sigma_k^{-2}",

@@ -29,7 +29,16 @@ from verify.claims.karakida2019.wide_networks import (
     small_network,
     wide,
 )
-from verify.model import OURS, Arrays, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import (
+    OURS,
+    Arrays,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Kind,
+    NoTheory,
+    as_stated,
+)
 from verify.model.domains import Between, Many, OneOf
 
 
@@ -113,9 +122,7 @@ ANY_NETWORK = (
         id="karakida2019/layer-norm-two-outputs",
         entries=("C53",),
         source=f"{PAPER}, theorem 4.1",
-        passage=Passage(
-            Standing.AS_STATED, "the FIM becomes a zero matrix because of a special symmetry", "Section 4"
-        ),
+        passage=as_stated("the FIM becomes a zero matrix because of a special symmetry", "Section 4"),
         no_theory=NoTheory.CONSTANT,
         statement=r"K = 0 \quad (C = 2)",
         says="With two layer-normalised outputs, the Fisher matrix of every network is zero.",
@@ -151,9 +158,9 @@ def _squares_difference(rng: Generator, p: Point, **changes: Callable[[Any], Any
     """Trace of the squared blocks and its formula in the etas, relative difference."""
     u, k = _blocks(rng, p)
     etas = layer_normalisation.realised_etas(u)
-    given = {name: float(value) for name, value in etas._asdict().items()}
+    mean_etas = {name: float(value) for name, value in etas._asdict().items()}
     changed = {name: change(etas) for name, change in changes.items()}
-    found = normed_statistics(p | given | {"width": WIDTH}, **changed).upper
+    found = normed_statistics(p | mean_etas | {"width": WIDTH}, **changed).upper
     expected = normed_kappas(p).alpha * WIDTH / p.samples * np.linalg.norm(k)
     return float(abs(found / expected - 1))
 
@@ -362,9 +369,9 @@ def growing_squares(block: Block, point: Point) -> Arrays:
 
 
 def _predicted_statistics(etas: Arrays, point: Point, width: int) -> layer_normalisation.LayerNormStatistics:
-    given = {name: etas[name].cpu().numpy() for name in ("eta1", "eta2", "eta3")}
+    mean_etas = {name: etas[name].cpu().numpy() for name in ("eta1", "eta2", "eta3")}
     return layer_normalisation.layer_norm_statistics(
-        **setting(point, "samples", "outputs"), width=width, **given
+        **setting(point, "samples", "outputs"), width=width, **mean_etas
     )
 
 
@@ -544,7 +551,7 @@ VARIANCE_CLAIMS = (
         id="karakida2019/layer-norm-eta3-by-width",
         entries=("C54",),
         source=f"{PAPER}, theorem 4.1",
-        passage=Passage(Standing.AS_STATED, "are constants independent of", "Theorem 4.1"),
+        passage=as_stated("are constants independent of", "Theorem 4.1"),
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E}\,\eta_3 \sim M^0",
         says=f"With layer normalisation, the expected {ETA_3} does not depend on the width.",

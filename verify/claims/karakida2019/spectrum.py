@@ -36,11 +36,11 @@ from verify.claims.karakida2019.wide_networks import (
     statistics_of,
     wide,
 )
-from verify.model import Arrays, ExactProperty, NoTheory, Passage, Standing
+from verify.model import Arrays, ExactProperty, NoTheory, as_stated, misprint
 from verify.model.domains import Between, Domain, Many, OneOf
 
 LINEAR = f"linear in the Gram matrix: unbiased up to O(1/M); {WIDE}"
-MISREAD = Passage(Standing.MISPRINT, "obtained using order parameters", "Eq 11", slip=True)
+MISREAD = misprint("obtained using order parameters", "Eq 11", slip=True)
 LOST_TILDE = (
     "As our copy reads, eq. (11) has a forward order parameter in both places, where kappa pairs the backward one of a "
     "layer with the forward one below it; a lost tilde, very likely a slip of the text conversion."
@@ -321,12 +321,16 @@ def any_samples(block: Block, point: Point) -> Arrays:
     return {"rayleigh": torch.stack([fisher_gram.rayleigh(gram[..., :t, :t]) for t in point.samples], dim=1)}
 
 
-MANY: Arrays = {"depth": 3, "width": 120, "samples": (1, 4, 9, 25), "outputs": 2}
+MANY: Arrays = {"depth": 3, "width": 120, "outputs": 2}
 
 ANY_SAMPLES = one_network(
     id="karakida2019/any-samples",
     simulate=any_samples,
-    points=(law("tanh", 2.7, 0.6, **MANY), law("erf", 1.7, 2.3, **MANY)),
+    points=tuple(
+        law(*network, **MANY, samples=samples)
+        for samples in ((1, 4, 9, 25), (6, 15))
+        for network in (("tanh", 2.7, 0.6), ("erf", 1.7, 2.3))
+    ),
     budget=4096,
     seconds=0.48,
 )
@@ -342,7 +346,7 @@ ANY_SAMPLES_CLAIM = wide(
     id="karakida2019/any-samples",
     entries=("C9", "C14"),
     source=f"{PAPER}, theorem 2.2, eq. (10), for any T",
-    passage=Passage(Standing.AS_STATED, "investigates such an empirical FIM for arbitrary", "Section 2.3"),
+    passage=as_stated("investigates such an empirical FIM for arbitrary", "Section 2.3"),
     statement=r"\frac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1 = "
     r"\alpha M \Big(\frac{T-1}{T} \kappa_2 + \frac{1}{T} \kappa_1\Big) + O(1), \quad T = 1 \text{ to } 25",
     says="The formula for the Rayleigh quotient holds at any number of samples, down to a single one.",
@@ -479,7 +483,7 @@ CLAIMS = (
         id="karakida2019/span-of-top",
         entries=("C19",),
         source=f"{PAPER}, theorem 3.1, on the eigenspace of the largest eigenvalues",
-        passage=Passage(Standing.AS_STATED, "We find the following eigenspace of", "Section 3.1"),
+        passage=as_stated("We find the following eigenspace of", "Section 3.1"),
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E} \sqrt{1 - \tfrac1C \mathrm{tr} P_v P_g} \sim M^{-1/2} \to 0,\quad "
         r"P_v \text{ on } v_1..v_C,\ P_g \text{ on } E[\nabla f_1]..E[\nabla f_C]",

@@ -25,7 +25,19 @@ from verify.claims.karakida2019.wide_networks import (
     small_network,
     statistics_of,
 )
-from verify.model import Arrays, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing, Tier
+from verify.model import (
+    Arrays,
+    Claim,
+    Experiment,
+    Identity,
+    Kind,
+    NoTheory,
+    Passage,
+    Standing,
+    Tier,
+    as_stated,
+    out_of_scope,
+)
 from verify.model.observation import Column, Cost, Observation, columns_of, on_a_gpu
 
 FIGURE_2: dict[str, Any] = {"activation": "relu", "depth": 3, "weight_variance": 3.9, "bias_variance": 0.9}
@@ -92,7 +104,7 @@ CONTRACTION = Identity(
     id="karakida2019/contraction",
     entries=("C42",),
     source=f"{PAPER}, eq. (23)",
-    passage=Passage(Standing.AS_STATED, "Under some natural assumptions", "Section 3.4"),
+    passage=as_stated("Under some natural assumptions", "Section 3.4"),
     statement=r"\big(E_n / E_0\big)^{1/2n} = |1 - \eta \lambda_{\max}| \quad "
     r"\text{after a small displacement along } v_{\max} \text{ from zero error: } \eta < 2 / \lambda_{\max}",
     says="Near zero error, each step of gradient descent multiplies a displacement along the sharpest "
@@ -266,9 +278,7 @@ LIMIT_CLAIMS = (
         id="karakida2019/line",
         entries=("C44",),
         source=f"{PAPER}, figure 2 left, line of eq. (10) in Rayleigh form",
-        passage=Passage(
-            Standing.AS_STATED, "which was calculated with the FIM at random initialization", "Section 3.4"
-        ),
+        passage=as_stated("which was calculated with the FIM at random initialization", "Section 3.4"),
         no_theory=NoTheory.MEASURED,
         statement=r"\lim_{M \to \infty} \mathbb{E}\Big[\tfrac{2}{\lambda_{\max}} \big/ "
         r"\tfrac{2 T^2}{\mathbf 1^\top K \mathbf 1}\Big] = 1 \quad (T \text{ fixed})",
@@ -288,9 +298,7 @@ LIMIT_CLAIMS = (
         id="karakida2019/subtracted-growth-at-fixed-samples",
         entries=("C25", "C33"),
         source=f"{PAPER}, theorem 3.3, eq. (17), for the largest eigenvalue itself",
-        passage=Passage(
-            Standing.AS_STATED, "The mean subtraction does not change the order of", "Section 3.2"
-        ),
+        passage=as_stated("The mean subtraction does not change the order of", "Section 3.2"),
         statement=r"\mathbb{E}\,\bar\lambda_{\max} \sim M \quad (T \text{ fixed, mean subtraction})",
         says="With mean subtraction at a fixed number of samples, the largest Fisher eigenvalue itself still grows"
         " like the width.",
@@ -306,7 +314,7 @@ LIMIT_CLAIMS = (
         id="karakida2019/limit-at-a-thousand-samples",
         entries=("C46",),
         source=f"{PAPER}, section 3.4 and figure 2 right, for 2 / lambda_max",
-        passage=Passage(Standing.AS_STATED, "they are independent of width", "Section 3.4"),
+        passage=as_stated("they are independent of width", "Section 3.4"),
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E} \ln \frac{\bar\lambda_{\max}(M = 400)}{\bar\lambda_{\max}(M = 100)} \Big/ \ln 4 = 0 "
         r"\quad (T = 1000,\ \text{mean subtraction})",
@@ -386,8 +394,8 @@ CLAIMS = (
         id="karakida2019/recovery-above-the-limit",
         entries=("C43",),
         source=f"{PAPER}, section 3.4 and figure 2 left, for narrow networks and few steps",
-        passage=Passage(
-            Standing.OUTSIDE, "Training above the red line exploded in sufficiently widen DNNs", "Section 3.4"
+        passage=out_of_scope(
+            "Training above the red line exploded in sufficiently widen DNNs", "Section 3.4"
         ),
         statement=r"P\big(E_{60} < E_0\big) = 1 \quad \text{at } \eta = c \cdot 2 / \lambda_{\max},"
         r"\ c = 1.2, 1.7, 2.9,\ M = 30,\ T = 50",
@@ -406,7 +414,7 @@ CLAIMS = (
         id="karakida2019/recovery-with-subtraction",
         entries=("C45",),
         source=f"{PAPER}, section 3.4 and figure 2 right",
-        passage=Passage(Standing.AS_STATED, "it allows larger learning rates for convergence", "Section 3.4"),
+        passage=as_stated("it allows larger learning rates for convergence", "Section 3.4"),
         statement=r"P\big(E_{40} < E_0\big) = 1 \quad \text{at } "
         r"\eta = 1.6 \cdot 2 / \bar\lambda_{\max} > 2 / \lambda_{\max}, M = 24, T = 240, \text{mean subtraction}",
         says="With mean subtraction, training ends below its first loss even above the limit of stable rates.",

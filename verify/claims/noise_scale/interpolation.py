@@ -78,10 +78,6 @@ def _gain(p: Any, batch_size: float) -> float:
     return float(1 - noise_scale.mean_square_factor(_rate(p, batch_size), eigenvalue=ends, **setting).max())
 
 
-def _critical(p: Any) -> Any:
-    return noise_scale.critical_batch_size(**_sizes(p))
-
-
 def _general_convex(p: Any) -> float:
     """The rate that the same paper gives for convex losses that are no quadratics."""
     s = _sizes(p)
@@ -90,7 +86,7 @@ def _general_convex(p: Any) -> float:
 
 def _cut(p: Any, formula: Any) -> float:
     """Linear up to the critical batch size, and flat from there."""
-    return min(p.batch_size, _critical(p)) * formula(p, 1)
+    return min(p.batch_size, (noise_scale.critical_batch_size(**_sizes(p)))) * formula(p, 1)
 
 
 def _outer(rng: np.random.Generator, samples: int, dim: int) -> Floats:

@@ -12,10 +12,11 @@ from typing import Any
 
 from numpy.random import Generator
 
-from simulate import data, networks
+from simulate import networks
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, layer_blocks
 from theory import zone
+from verify.claims.drawn_networks import sampled_images
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import (
     network_on_images,
@@ -31,8 +32,7 @@ from verify.model import (
     Identity,
     Kind,
     NoTheory,
-    Passage,
-    Standing,
+    out_of_scope,
 )
 from verify.model.observation import Observation, columns_of
 
@@ -86,9 +86,8 @@ def _collapse(rng: Generator, point: Point, device: str) -> Arrays:
 
 def small_framed(rng: Generator, point: Point, hidden: tuple[int, ...], dim: int, device: str = "cpu") -> Any:
     """A network as drawn, with images of 8 x 8, along a random frame that is drawn before it."""
-    source = data.opened(point.images, (1, 8, 8))
-    images = data.sample(source, rng, point.samples).flat()
-    widths = (64, *hidden, source.classes)
+    images, classes = sampled_images(rng, point, 8)
+    widths = (64, *hidden, classes)
     frame = curvature.haar(rng, networks.weight_count(widths), dim, device=device)
     weights = [w.to(device) for w in networks.mlp_weights(rng, widths)]
     return curvature.ProjectedMlp(weights, images.images, images.labels, frame)
@@ -255,8 +254,7 @@ CLAIMS = (
         score="near_one",
         printed=lambda _: 0.0,
         # the condition under which the excess of G drops to 0: there G is zero, and 0 its excess by definition
-        passage=Passage(
-            Standing.OUTSIDE,
+        passage=out_of_scope(
             "softmax output p′ to collapse to a one-hot distribution for all training samples",
             "Section 3",
         ),

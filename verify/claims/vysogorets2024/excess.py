@@ -322,8 +322,10 @@ def hessian_both_ways(rng: Generator, point: Point, device: str) -> Arrays:
     exact = full_space.norms(weights, images.images, images.labels)
     rng.integers(0, 2, (point.probes, dim))  # signs of probes that are no longer read: frames come after them
     frames = (curvature.haar(rng, dim, point.dim, device=device) for _ in range(point.frames))
-    seen = [curvature.ProjectedMlp(weights, images.images, images.labels, f).terms().hessian for f in frames]
-    square = float(torch.stack(seen).square().sum((1, 2)).mean())
+    hessians = [
+        curvature.ProjectedMlp(weights, images.images, images.labels, f).terms().hessian for f in frames
+    ]
+    square = float(torch.stack(hessians).square().sum((1, 2)).mean())
     share = (point.dim / dim * exact.norm_hessian) ** 2
     return {"excess": exact.excess_hessian, "seen_square": square / share}
 

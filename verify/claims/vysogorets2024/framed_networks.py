@@ -17,6 +17,7 @@ from simulate.modules import projected_network
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature
 from theory import zone
+from verify.claims.drawn_networks import sampled_images
 from verify.model import Simulator
 
 Floats = NDArray[np.float64]
@@ -51,9 +52,8 @@ def network_on_images(rng: Generator, point: Point, network: str = "LeNet-300-10
 
 def on_digits(rng: Generator, point: Point, hidden: tuple[int, ...], device: str) -> Any:
     """Weights of a perceptron as drawn, and images of 8 x 8."""
-    source = data.opened(point.images, (1, 8, 8))
-    images = data.sample(source, rng, point.samples).flat()
-    return [w.to(device) for w in networks.mlp_weights(rng, (64, *hidden, source.classes))], images
+    images, classes = sampled_images(rng, point, 8)
+    return [w.to(device) for w in networks.mlp_weights(rng, (64, *hidden, classes))], images
 
 
 class _Drawn(NamedTuple):
@@ -84,12 +84,12 @@ def seen_by(rng: Generator, weights: Any, x: Any, labels: Any, dim: int, *, sing
 
     first, *others = weights
     span, coordinates = torch.linalg.qr(x.T)
-    seen = (first @ span, *others)
-    size, total = (sum(w.numel() for w in part) for part in (seen, weights))
+    narrow = (first @ span, *others)
+    size, total = (sum(w.numel() for w in part) for part in (narrow, weights))
     frame = curvature.haar(rng, size, dim, total=total, device=str(first.device), single=single)
     dtype = torch.float32 if single else torch.float64
-    net = curvature.ProjectedMlp(seen, coordinates.T, labels, frame, dtype=dtype)
-    return _Drawn(net, _perceptron(seen), coordinates.T)
+    net = curvature.ProjectedMlp(narrow, coordinates.T, labels, frame, dtype=dtype)
+    return _Drawn(net, _perceptron(narrow), coordinates.T)
 
 
 def _perceptron(weights: Any) -> Any:

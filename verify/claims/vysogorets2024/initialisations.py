@@ -64,17 +64,17 @@ def _initialisations(rng: Generator, point: Point, device: str) -> dict[str, Flo
     source = data.opened(point.images, (1, 28, 28))
     widths = (*networks.LENET_300_100[:-1], source.classes)
     x, labels = data.sample(source, rng, point.samples, balanced=True).flat().tensors(device)
-    seen = torch.linalg.qr(x.mT).R.mT.contiguous()  # images in an orthonormal basis of their span
-    narrow = (seen.shape[1], *widths[1:])
+    coordinates = torch.linalg.qr(x.mT).R.mT.contiguous()  # images in an orthonormal basis of their span
+    narrow = (coordinates.shape[1], *widths[1:])
     total, rows = networks.weight_count(widths), networks.weight_count(narrow)
     frame = curvature.haar(rng, rows, point.dim, total=total, device=device) if "dim" in point else None
     parts = []
     for some in objectives.batches.cuts(point.networks, AT_ONCE):
         weights = [w.to(device) for w in _stacks(rng, narrow, some.stop - some.start, inputs=widths[0])]
-        parts.append(_first_order(weights, seen, labels))
+        parts.append(_first_order(weights, coordinates, labels))
         if frame is not None:
             # in half the time, and the excess to 1e-6: what is judged is which of two is larger
-            terms = curvature.projected_mlps(weights, seen, labels, frame, dtype=torch.float32)
+            terms = curvature.projected_mlps(weights, coordinates, labels, frame, dtype=torch.float32)
             parts[-1]["excess"] = curvature.positive_excess(terms.hessian).cpu().numpy()
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 

@@ -13,7 +13,7 @@ from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton, softmax
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, Arrays, Claim, Experiment, Kind, Passage, Standing, Tier
+from verify.model import OURS, Arrays, Claim, Experiment, Kind, Tier, misprint
 
 UNBIASED = "unbiased; at most 1 % for random matrices"
 
@@ -75,6 +75,7 @@ def random_logit_model(block: Block, point: Point) -> Arrays:
 
 
 SKEWED = (0.31, 0.22, 0.15, 0.11, 0.08, 0.05, 0.04, 0.02, 0.015, 0.005)
+THREE = (0.83, 0.12, 0.05)
 
 LOGIT_MODEL = Experiment(
     id="vysogorets2024/random-logit-model",
@@ -82,10 +83,12 @@ LOGIT_MODEL = Experiment(
     simulate=random_logit_model,
     points=(
         _model(SKEWED, 50, 1.1, 2.3, samples=24),
-        _model((0.83, 0.12, 0.05), 20, 1.6, 0.7, samples=32),
+        _model(THREE, 20, 1.6, 0.7, samples=32),
+        *(_model(SKEWED, 50, 1.1, noise, samples=24) for noise in (0.14, 0.27, 0.77)),
+        *(_model(THREE, 20, 1.6, noise, samples=32) for noise in (0.19, 0.37, 1.4, 2.1)),
     ),
     budget=8192,
-    seconds=1.9,
+    seconds=0.5,
     tier=Tier.SMOKE,
 )
 
@@ -183,7 +186,7 @@ SPECTRUM_CLAIMS = (
         score="top",
         predict=_top,
         printed=lambda p: 1 / len(p.p),
-        passage=Passage(Standing.MISPRINT, "as they get squeezed between values", "Appendix B"),
+        passage=misprint("as they get squeezed between values", "Appendix B"),
         finding="As our copy reads, the outliers of E G are 1/K; those are the eigenvalues of diag(p) - p p', the "
         "lambda-tilde of the formula above it, which gives those of E G.",
         rivals={
@@ -208,7 +211,7 @@ SPECTRUM_CLAIMS = (
         score=("trace_product", "inner_product"),
         predict=lambda p: _eq_8(softmax.gamma(p.p), p),
         printed=lambda p: _squared_excess(p, repeated=p.sigma_e),
-        passage=Passage(Standing.MISPRINT, "directly from its elements", "before Eq 8", slip=True, root=2),
+        passage=misprint("directly from its elements", "before Eq 8", slip=True, root=2),
         finding="As our copy reads, the last term of the denominator carries sigma_e^4, and sigma_e -> 0 diverges; "
         "from the elements of Eq 7 it is sigma_c^4, as in the authors' published code.",
         margin=0.01,
@@ -539,9 +542,7 @@ CLAIMS = (
         score="inner",
         predict=lambda p: _norm(p) ** 2,
         printed=lambda p: (p.dim**0.5 * p.sigma_c * _norm(p)) ** 2,
-        passage=Passage(
-            Standing.MISPRINT, "By the orthogonality assumption on logit gradient means", "after Eq 9", root=2
-        ),
+        passage=misprint("By the orthogonality assumption on logit gradient means", "after Eq 9", root=2),
         finding="As our copy reads, the norm is d sigma_c^2 |Qhat - Q|; with |c_k|^2 = d sigma_c^2, as the paper has "
         "it, the root of d sigma_c^2 multiplies the distance.",
         margin=0.01,

@@ -67,14 +67,14 @@ class Drawn(NamedTuple):
         wanted = torch.nn.functional.one_hot(self.training.targets, cells.parameters[-1].shape[1]).double()
         found = []
         for parameters in zip(*cells.parameters[:-1], strict=True):
-            known, asked = (
+            features, other_features = (
                 _features(parameters, samples.inputs).double() for samples in (self.training, self.others)
             )
-            scale = known.square().mean().sqrt().clamp_min(1e-300)
-            known, asked = known / scale, asked / scale
-            ridge = RIDGE * len(known) * torch.eye(known.shape[1]).to(known)
-            weights = torch.linalg.solve(known.mT @ known + ridge, known.mT @ wanted)
-            found.append(((asked @ weights).argmax(1) == self.others.targets).double().mean())
+            scale = features.square().mean().sqrt().clamp_min(1e-300)
+            features, other_features = features / scale, other_features / scale
+            ridge = RIDGE * len(features) * torch.eye(features.shape[1]).to(features)
+            weights = torch.linalg.solve(features.mT @ features + ridge, features.mT @ wanted)
+            found.append(((other_features @ weights).argmax(1) == self.others.targets).double().mean())
         return torch.stack(found)
 
 
@@ -129,13 +129,13 @@ def training_map(rng: Generator, point: Point, device: str) -> Arrays:
         watch=drawn,
         at=point.looks,
     )
-    seen = {
+    scores = {
         name: np.nan_to_num(values[0].double().cpu().numpy(), nan=0.0) for name, values in run.watched.items()
     }
     return {
-        "best": seen["train"].max(1),
-        **{name: seen[name][:, -1] for name in ("test", "probe", "zero", "cosine") if name in seen},
-        "growth": seen["growth"].max(1),
+        "best": scores["train"].max(1),
+        **{name: scores[name][:, -1] for name in ("test", "probe", "zero", "cosine") if name in scores},
+        "growth": scores["growth"].max(1),
         "lost": run.lost[0].double().cpu().numpy(),
         "admissible": rates * float(steep.values),
     }

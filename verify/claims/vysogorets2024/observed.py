@@ -40,7 +40,7 @@ EDGES = np.logspace(-1.5, 2, 29)
 @stream_by_stream
 def by_scale(rng: Generator, point: Point, device: str) -> Arrays:
     """Excess of the projected G at each scale, and every prediction for it over what is measured."""
-    return _beside(*_sample_network(rng, point, device), np.array(point.alpha))
+    return _compare_predictions(*_sample_network(rng, point, device), np.array(point.alpha))
 
 
 @stream_by_stream
@@ -71,7 +71,8 @@ def eq_8_as_our_copy_reads(gamma: Floats, dim: int, sigma_c: float, sigma_e: flo
     return dim**0.5 * (sigma_c**2 + sigma_e**2) / np.sqrt(bulk + dim * sigma_e**4 / gamma**2)
 
 
-def _beside(net: Any, kernel: Any, alphas: Floats) -> dict[str, Any]:
+def _compare_predictions(net: Any, kernel: Any, alphas: Floats) -> dict[str, Any]:
+    """Return the excess of G and H at each scale, and every prediction for that of G over what is measured."""
     g_term, _ = net.scaled_g_term(alphas)
     measured = curvature.positive_excess(g_term).numpy(force=True)
     heats = alphas**-net.depth
@@ -91,6 +92,7 @@ def _beside(net: Any, kernel: Any, alphas: Floats) -> dict[str, Any]:
         "excess_h": curvature.positive_excess(terms.hessian).numpy(force=True),
         "norms": np.exp(framed_networks.log_ratio(net, alphas)),
         "spread": np.full(len(alphas), sigma_e / sigma_c),
+        **{f"gamma_{name}": values for name, values in gammas._asdict().items()},
         **{name: value / measured for name, value in said.items()},
     }
 
@@ -100,7 +102,7 @@ FINE = np.logspace(-2, 2, 17)
 
 def _summary(net: Any, kernel: Any) -> dict[str, float]:
     """Median and worst factor over the scales of the paper, and both edges."""
-    found = _beside(net, kernel, FINE)
+    found = _compare_predictions(net, kernel, FINE)
     edges, excess = framed_networks.zone_edges(net, EDGES)._asdict(), found["excess_g"]
     del edges["closes"]
     return edges | {
@@ -194,8 +196,8 @@ def edges_of_vgg(rng: Generator, point: Point, device: str) -> Arrays:
         network.moved(checkpoint)
         lost = network.lost()
         if lost is None:
-            seen = _edges(_framed(network, frame, point.chunk))
-            found.append({"loss": network.objective().value(), **seen})
+            zone = _edges(_framed(network, frame, point.chunk))
+            found.append({"loss": network.objective().value(), **zone})
         else:
             found.append({**dict.fromkeys((c.score for c in COLUMNS), math.nan), "loss": lost})
     return _columns(found)
@@ -206,18 +208,18 @@ def _framed(network: Any, frame: Tensor, chunk: int) -> Homogeneous:
     import torch
 
     double = {name: p.detach().double() for name, p in network.model.named_parameters()}
-    seen: list[Homogeneous] = []
+    parts: list[Homogeneous] = []
     logits: list[Tensor] = []
     for x, labels in zip(network.images.split(chunk), network.labels.split(chunk), strict=True):
-        seen.append(projected_network.ProjectedNetwork(network.model, x, labels, frame))
+        parts.append(projected_network.ProjectedNetwork(network.model, x, labels, frame))
         with torch.no_grad():
             logits.append(torch.func.functional_call(network.model, double, (x.double(),)))
     return homogeneous.Homogeneous(
         torch.cat(logits),
         network.labels,
-        torch.cat([part.jacobian for part in seen]),
-        torch.cat([part.second_derivatives / 2 for part in seen]),
-        seen[0].depth,
+        torch.cat([part.jacobian for part in parts]),
+        torch.cat([part.second_derivatives / 2 for part in parts]),
+        parts[0].depth,
     )
 
 
@@ -254,14 +256,14 @@ def cost_of_vgg(point: Point) -> Cost:
 
     What convolutions add goes image by image where they have more places than there are directions.
     """
-    (forward, kept), classes = pass_cost(point), classes_of(point)
+    (forward, activations), classes = pass_cost(point), classes_of(point)
     layers, dim, samples = vgg_layers(point), point.dim, point.samples
     weights, states = sum(count for count, _ in layers), len(point.done)
     apart = sum(places >= dim for _, places in layers[1:])
     steps = point.epochs * -(-samples // point.training_batch)
     each = (9 + 3 * dim + dim * classes) * forward + 2 * dim**2 * classes * weights
     held = dim * classes * max(count for count, _ in layers) + weights * (3 * dim + 8)
-    passed = 2 * max(2 * point.training_batch, 2 * point.chunk) * kept
+    passed = 2 * max(2 * point.training_batch, 2 * point.chunk) * activations
     memory = 4 * 8 * samples * classes * dim**2 + 4 * (held + passed) + 2**30
     launches = 25 * len(layers) * steps + states * (2000 + 17 * samples * apart)
     return Cost(memory, 3 * forward * point.epochs * samples + states * samples * each, launches)
@@ -354,6 +356,8 @@ OBSERVATIONS = (
                     "excess_h": "exc(H), projected",
                     "norms": "|G|_2 / |H-term|_2",
                     "spread": "sigma_e / sigma_c, fitted",
+                    "gamma_mean": "Gamma of the mean matrix",
+                    "gamma_separate": "Gamma of the samples side by side",
                 }
             ),
         ),

@@ -28,10 +28,9 @@ from verify.model import (
     Experiment,
     Kind,
     NoTheory,
-    Passage,
-    Standing,
     Tier,
     Verdict,
+    as_stated,
 )
 from verify.model.domains import Between
 from verify.model.observation import Observation, columns_of
@@ -94,7 +93,7 @@ def _total(rng: Generator, point: Point, *, share: float = 1.0, least: float = 1
     return max(bound - share * float(by_class.sum()), uniform - bound, 0.0) / (1 + bound)
 
 
-NO_LESS = Passage(Standing.AS_STATED, "the total expected loss is no less than", "Section 4")
+NO_LESS = as_stated("the total expected loss is no less than", "Section 4")
 
 LOSS_CLAIMS = (
     Claim(
@@ -349,8 +348,7 @@ def _vanishing(p: Point) -> float:
     return float(np.log(many / few) / np.log(p.samples / p.fewer))
 
 
-CANCELLED = Passage(
-    Standing.AS_STATED,
+CANCELLED = as_stated(
     "logit gradients cancel each other out when computed on a large balanced batch",
     "Section 4",
 )
@@ -370,9 +368,7 @@ PRIOR_CLAIMS = (
         inputs={"sigma_c": 0.040, "parameters": PARAMETERS},
         predict=lambda p: np.log(_unit_slope(p)),
         printed=lambda p: np.log(p.parameters * p.sigma_c**2),
-        passage=Passage(
-            Standing.AS_STATED, "the norms follow a linear trend with the predicted slope", "Figure 5b"
-        ),
+        passage=as_stated("the norms follow a linear trend with the predicted slope", "Figure 5b"),
         finding="The slope predicted after eq. (9), P sigma_c^2, is for real networks many times too steep; "
         "it is that of the norm of eq. (9), sqrt(P) sigma_c. The authors' code draws P sigma_c, which is neither.",
         margin=0.3,
@@ -569,7 +565,7 @@ def _similar(name: str, score: str, setting: str, says: str) -> Claim:
     return _cosine(
         id=f"vysogorets2024/{name}",
         source=f"{PAPER}, section 4, figure 5a; in the mean over initialisations",
-        passage=Passage(Standing.AS_STATED, "have cosine similarity > 0.7 when priors", "Section 4"),
+        passage=as_stated("have cosine similarity > 0.7 when priors", "Section 4"),
         statement=rf"{setting}: \mathbb{{E}} {COSINE} > 0.7",
         says=f"{says} with a mean cosine above 0.7.",
         experiment=COLOURS,

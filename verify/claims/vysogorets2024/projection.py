@@ -67,10 +67,10 @@ def sparse_projections(rng: Generator, point: Point, device: str) -> Arrays:
     matrix = torch.from_numpy(_in_axes(point)).to(device)
     drawn = [curvature.sparse_frame(rng, len(matrix), point.dim, device=device) for _ in range(point.frames)]
     frames = torch.stack(drawn)
-    seen = frames.mT @ matrix @ frames
-    traces = seen.diagonal(dim1=1, dim2=2).sum(1)
+    projected = frames.mT @ matrix @ frames
+    traces = projected.diagonal(dim1=1, dim2=2).sum(1)
     product = (traces.sum().square() - traces.square().sum()) / (point.frames * (point.frames - 1))
-    return {"squared_norm": float(seen.square().sum((1, 2)).mean()), "trace_product": float(product)}
+    return {"squared_norm": float(projected.square().sum((1, 2)).mean()), "trace_product": float(product)}
 
 
 SPARSE = Experiment(
@@ -133,8 +133,8 @@ def haar_projections(block: Block, point: Point) -> Arrays:
 
     values = torch.from_numpy(_spectrum(point)).to(block.device)
     frames = ensembles.haar_frames(block, len(values), point.dim, count=point.frames)
-    seen = frames.mT @ (values[:, None] * frames)
-    trace, square = seen.diagonal(dim1=2, dim2=3).sum(2), seen.square().sum((2, 3))
+    projected = frames.mT @ (values[:, None] * frames)
+    trace, square = projected.diagonal(dim1=2, dim2=3).sum(2), projected.square().sum((2, 3))
     return {
         "squared_norm": square.mean(1),
         "trace_product": (trace[:, ::2] * trace[:, 1::2]).mean(1),
@@ -338,14 +338,14 @@ def lenet_spectra(rng: Generator, point: Point, device: str) -> Arrays:
     values = gram_excess.gram_spectrum(kernel.gram, kernel.logits)
     scales, p = kernel.scales(), kernel.logits.softmax(1)
     covariance = torch.diag(p.mean(0)) - p.T @ p / len(p)
-    seen = _in_frames(rng, values, point, kernel.dim)
+    projected = _in_frames(rng, values, point, kernel.dim)
     return {
         "sigma_c": scales.sigma_c,
         "sigma_e": scales.sigma_e,
         "gamma": float(curvature.positive_excess(covariance)),
         "excess": float(values.sum()),
         "parameters": kernel.dim,
-        "seen_excess": float(curvature.positive_excess(seen).mean()),
+        "seen_excess": float(curvature.positive_excess(projected).mean()),
     }
 
 
@@ -402,15 +402,15 @@ EACH = 12
 
 def _squares(matrix: Any, frames: Any, p: Point) -> float:
     """Mean squared norm of a matrix in some frames, over that of theory, with that of the trace."""
-    seen, size = frames.mT @ matrix @ frames, {"dim": p.dim, "parameters": len(matrix)}
+    projected, size = frames.mT @ matrix @ frames, {"dim": p.dim, "parameters": len(matrix)}
     trace, square = float(matrix.trace()), float(matrix.square().sum())
     if p.case == "sparse":
         own = float(matrix.diagonal().square().sum())
         known = gauss_newton.sparse_moments(trace, square, squared_diagonal=own, **size)
     else:
         known = gauss_newton.haar_moments(trace, square, **size)
-    traces = seen.diagonal(dim1=1, dim2=2).sum(1)
-    both = seen.square().sum((1, 2)) / float(known.squared_norm) + traces / float(known.trace)
+    traces = projected.diagonal(dim1=1, dim2=2).sum(1)
+    both = projected.square().sum((1, 2)) / float(known.squared_norm) + traces / float(known.trace)
     return float(both.mean() / 2)
 
 
@@ -433,9 +433,9 @@ def _first_rows(rng: Generator, rows: int, columns: int) -> Any:
     """A frame whose last rows are made from what the first ones, drawn without them, leave of unit columns."""
     import torch
 
-    seen = curvature.haar(rng, rows - columns, columns, total=rows)
-    rest = torch.eye(columns, dtype=seen.dtype) - seen.T @ seen
-    return torch.cat([seen, torch.linalg.cholesky(rest).T])
+    frame = curvature.haar(rng, rows - columns, columns, total=rows)
+    rest = torch.eye(columns, dtype=frame.dtype) - frame.T @ frame
+    return torch.cat([frame, torch.linalg.cholesky(rest).T])
 
 
 def _together(block: Block, p: Point) -> Any:
@@ -451,9 +451,9 @@ def _network(rng: Generator, p: Point) -> float:
     data = weights, rng.standard_normal((6, 4)), rng.integers(0, 3, 6)
     whole = full_space.norms(*data, p.alpha, p.alpha**2)
     framed = curvature.ProjectedMlp(*data, curvature.haar(rng, size, dim))
-    seen = framed.terms(p.alpha, p.alpha**2).hessian
+    projected = framed.terms(p.alpha, p.alpha**2).hessian
     known = gauss_newton.haar_moments(whole.trace_hessian, whole.norm_hessian**2, dim=dim, parameters=size)
-    return float(seen.square().sum()) / float(known.squared_norm)
+    return float(projected.square().sum()) / float(known.squared_norm)
 
 
 def _probes(rng: Generator, p: Point) -> float:

@@ -15,7 +15,7 @@ from simulate.perceptrons import curvature
 from theory import gauss_newton, zone
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import network_on_images
-from verify.model import OURS, Arrays, Identity, NoTheory, Passage, Standing
+from verify.model import OURS, Arrays, Identity, NoTheory, as_stated, misprint
 
 NETWORKS = ("LeNet-300-100", "LeNet-5")
 """The second with max pooling."""
@@ -311,8 +311,7 @@ SCALED_CLAIMS = (
         routes=large_losses,
         points=on_both({}, alpha=200.0, samples=8),
         printed="exponential in alpha",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "their loss remains extremely large and scales exponentially with",
             "Section 5",
         ),
@@ -334,7 +333,7 @@ SCALED_CLAIMS = (
         routes=large_curvature,
         points=on_both({}, alpha=1300.0, samples=8, dim=3),
         printed="none",
-        passage=Passage(Standing.AS_STATED, "the loss curvature vanishes along all directions", "Section 5"),
+        passage=as_stated("the loss curvature vanishes along all directions", "Section 5"),
         finding="The curvature vanishes along all directions below the zone; above it the norm of the Hessian grows "
         "as alpha^(L-2), and what vanishes on both sides is the excess.",
         tolerance=1e-10,
@@ -503,8 +502,7 @@ CLAIMS = (
         routes=weight_counts,
         points=(Point(channels=3, classes=10),),
         printed="61,170",
-        passage=Passage(
-            Standing.MISPRINT,
+        passage=misprint(
             "quite noteworthy for a 61,170-dimensional space",
             "Section 4 and caption of Figure 5",
         ),

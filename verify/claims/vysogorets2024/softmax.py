@@ -20,9 +20,9 @@ from verify.model import (
     ExactProperty,
     Experiment,
     Identity,
-    Passage,
-    Standing,
     Tier,
+    as_stated,
+    out_of_scope,
 )
 from verify.model.domains import Between, Either, Many, OneOf
 
@@ -77,7 +77,7 @@ RANK = Identity(
     routes=rank,
     points=tuple(Point(weights=w) for w in ((5, 3, 2, 0, 0), (3, 0, 4, 1, 0, 0, 2), (10**9, 1, 0, 7, 0))),
     printed="K - 1",
-    passage=Passage(Standing.OUTSIDE, "is identically zero when p is one-hot", "Appendix C"),
+    passage=out_of_scope("is identically zero when p is one-hot", "Appendix C"),
     finding="Outside of predictions without zeros, where the rank is K - 1, each absent class lowers it by one, down "
     "to the zero at one-hot p that the paper names.",
     tolerance=1e-12,
@@ -109,7 +109,10 @@ MOMENTS = Identity(
     says="The squared excess of the softmax covariance is a ratio in the sums of squared and of cubed "
     "probabilities.",
     routes=moment_form,
-    points=tuple(Point(weights=w) for w in ((7, 2, 1), (31, 22, 15, 11, 8, 5, 4), (10**12, 3, 2, 2, 1))),
+    points=(
+        *(Point(weights=w) for w in ((7, 2, 1), (31, 22, 15, 11, 8, 5, 4), (10**12, 3, 2, 2, 1))),
+        *(Point(weights=(mode, *(1,) * others)) for others in (2, 4, 11) for mode in (3, 13, 90, 1100)),
+    ),
     tolerance=1e-15,
     tolerance_reason="rational arithmetic, rounded once",
     seconds=0.01,
@@ -167,9 +170,7 @@ WEIGHTED = Identity(
     routes=weighted_collapse,
     points=tuple(Point(weights=w, gap=90.0) for w in ((1.0, 0.5), (1.0, 0.1, 0.01), (3.0, 2.0, 1.0, 1.0))),
     printed="1",
-    passage=Passage(
-        Standing.OUTSIDE, "Assuming no two logits are identically the same", "Appendix C, below Eq 11"
-    ),
+    passage=out_of_scope("Assuming no two logits are identically the same", "Appendix C, below Eq 11"),
     finding="Outside of the paper's condition, distinct logits that are scaled up, the limit of Gamma^2 is not 1: it "
     "depends on the proportions of the runners-up and can be anything up to 4 (S - 1) / (S + 2).",
     tolerance=1e-14,
@@ -452,9 +453,7 @@ ORDER = Claim(
     predict=lambda p: softmax.entropy_discordance(p.classes),
     printed=lambda _: 0.0,
     reads=r"\Gamma_p \text{ monotonic with respect to the entropy of } p",
-    passage=Passage(
-        Standing.OUTSIDE, "produced by scaling 30 different logit sets", "caption of Figure 4, right"
-    ),
+    passage=out_of_scope("produced by scaling 30 different logit sets", "caption of Figure 4, right"),
     finding="Outside of the rays of Figure 4, each of one set of logits, entropy and Gamma may order two "
     "predictions differently; along each ray Gamma is monotone, as the paper says: a theorem.",
     margin=0.004,
@@ -520,8 +519,7 @@ RAY = ExactProperty(
     id="vysogorets2024/temperature-ray",
     entries=("A34",),
     source=f"{PAPER}, section 4, figure 4 right, along each of its rays; the proof is ours",
-    passage=Passage(
-        Standing.AS_STATED,
+    passage=as_stated(
         "monotonic between its extreme values with respect to the entropy",
         "Section 4, on Figure 4, right",
     ),

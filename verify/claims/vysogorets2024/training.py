@@ -26,8 +26,7 @@ from verify.model import (
     Identity,
     Kind,
     NoTheory,
-    Passage,
-    Standing,
+    as_stated,
 )
 from verify.model.domains import Between, Domain
 from verify.model.observation import Observation, columns_of
@@ -71,18 +70,18 @@ def shared_predictions(rng: Generator, point: Point) -> Arrays:
     one, predictions = _path(case, point, rate=rate)
     matched = float(zone.matched_rate(rate, alpha=a, depth=case.depth, temperature=heat))
 
-    def given(at: float, **how: Any) -> Any:
+    def weights_at(at: float, **how: Any) -> Any:
         return _path(case, point, alpha=a, temperature=heat, rate=at, **how)[0]
 
     shared = {"predictions": lambda step, _: predictions[step]}
     return {
-        "scaled weights / alpha": given(matched, **shared),
+        "scaled weights / alpha": weights_at(matched, **shared),
         "weights": one,
-        "own predictions": given(matched),
-        "without T": given(matched / heat, **shared),
-        "alpha^(1-L)": given(rate * heat * a ** (1 - case.depth), **shared),
-        "alpha^(-L)": given(rate * heat * a**-case.depth, **shared),
-        "alpha^2": given(rate * heat * a**2, **shared),
+        "own predictions": weights_at(matched),
+        "without T": weights_at(matched / heat, **shared),
+        "alpha^(1-L)": weights_at(rate * heat * a ** (1 - case.depth), **shared),
+        "alpha^(-L)": weights_at(rate * heat * a**-case.depth, **shared),
+        "alpha^2": weights_at(rate * heat * a**2, **shared),
     }
 
 
@@ -277,8 +276,7 @@ UNIFORM_PATHS = Identity(
     id="vysogorets2024/uniform-outputs-path",
     entries=("A55",),
     source=f"{PAPER}, appendix E and figure 11",
-    passage=Passage(
-        Standing.AS_STATED,
+    passage=as_stated(
         "the USO model and the down-scaled networks with uniform output have exactly the same evolution",
         "Appendix E",
     ),
@@ -515,9 +513,7 @@ CLAIMS = (
         pilot="the margin 0.2: rates of single networks drawn first differed by 30 %",
         reads=r"\eta_0 \alpha^{-1} = 2/\mathcal{O}(1)",
         printed=lambda _: 1.0,
-        passage=Passage(
-            Standing.AS_STATED, "linear separation between trainable and divergent models", "Appendix E"
-        ),
+        passage=as_stated("linear separation between trainable and divergent models", "Appendix E"),
         finding="The paper has eta_0 / alpha the same at all scales, for LeNet-5 with its five layers too: the case "
         "of L = 3. With its own eta = eta_0 alpha^(2-L) it is eta_0 alpha^(2-L) that stays.",
     ),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from verify.page.canvas import LEFT
 from verify.page.outcomes import outcome_of
 from verify.page.report.statements import how_closely
-from verify.results import Observed, PointOutcome, Results, Row
+from verify.results import ObservedGroup, PointOutcome, Results, Row
 
 __all__ = ["MainPlot", "MainRun", "measured_intervals"]
 
@@ -31,8 +31,11 @@ class MainRun:
         self.observations = {made.id: made for made in results.observations if not made.error}
 
     def has(self, names: Iterable[str]) -> bool:
-        """Whether the run has these rows, with points, and observations."""
-        return all(name in self.observations or self._measured(name) for name in names)
+        """Whether the run has these rows, with points, and observations, or columns of them as "id:score"."""
+        return all(self._observed(*name.split(":")) or self._measured(name) for name in names)
+
+    def _observed(self, name: str, *scores: str) -> bool:
+        return name in self.observations and {*scores} <= {c.score for c in self.observations[name].columns}
 
     def _measured(self, name: str) -> bool:
         return name in self.rows and bool(self.rows[name].points)
@@ -59,16 +62,20 @@ class MainRun:
         KeyError
             If no group has them.
         """
-        made: Observed = self.observations[name]
-        for group in made.groups:
+        group = self.group(name, **where)
+        at = np.array([row.at for row in group.rows], dtype=float)
+        found: dict[str, tuple[Floats, Floats, Floats]] = {}
+        for k, column in enumerate(self.observations[name].columns):
+            cells = [row.cells[k] for row in group.rows]
+            mean, low, high = np.array([[c.mean, c.lowest, c.highest] for c in cells], dtype=float).T
+            found[column.score] = mean, low, high
+        return at, found
+
+    def group(self, name: str, **where: object) -> ObservedGroup:
+        """Return the group of an observation with these parameters; a KeyError says that none has them."""
+        for group in self.observations[name].groups:
             if all(group.parameters.get(key) == value for key, value in where.items()):
-                at = np.array([row.at for row in group.rows], dtype=float)
-                found: dict[str, tuple[Floats, Floats, Floats]] = {}
-                for k, column in enumerate(made.columns):
-                    cells = [row.cells[k] for row in group.rows]
-                    mean, low, high = np.array([[c.mean, c.lowest, c.highest] for c in cells], dtype=float).T
-                    found[column.score] = mean, low, high
-                return at, found
+                return group
         raise KeyError(f"{name} has no group with {where}")
 
 

@@ -389,14 +389,14 @@ def _parts(
 def _cost(trials: Trials | None, parts: Mapping[str, float]) -> str:
     curvature = sum(seconds for name, seconds in parts.items() if name != _TRIALS)
     words = [] if trials is None else [_training(trials)]
-    words += [f"curvature about {_span(curvature)}"] if len(parts) > (trials is not None) else []
-    return "; ".join(words)
+    words += [f"{_span(curvature)} for curvature"] if len(parts) > (trials is not None) else []
+    return f"about {'; '.join(words)}"
 
 
 def _training(trials: Trials) -> str:
     (least, most), (short, long) = trials.span()
     took = f"{short:.0f} to {long:.0f} s" if short < 120 else f"{short / 60:.0f} to {long / 60:.0f} minutes"
-    return f"about {least} to {most} training steps or more, {took}"
+    return f"{least} to {most} training steps, {took}, or more"
 
 
 def _span(seconds: float) -> str:

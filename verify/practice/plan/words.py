@@ -20,7 +20,7 @@ from verify.practice.plan.uncertainty import hold_out
 BIASES = {
     "2/E λ₁(B)": "on real networks 1.4 to 43 times too high at B = 1, up to 27 % too low at B = 16 to 64, right from"
     " 1000 on; no stability limit",
-    "Theorem 4": "too high on all real networks; its eigenvalue is 2 to 13 times too low at small B, within 10 % from"
+    "Theorem 4": "too high on all real networks; its eigenvalue is up to 13 times too low at small B, within 10 % from"
     " B = 256 (at the start) or 1024 (later) on",
 }
 """Errors of the rules next to the bracket on real networks: claims D2, B19 and B45."""
@@ -70,7 +70,7 @@ def state_lines(state: State) -> Iterator[str]:
     """Yield lines on the state of the network, each with its meaning for the rates."""
     yield _level(state)
     yield from state.doubts
-    if state.units:
+    if state.dead:
         yield f"dead ReLU units (zero for every sample): {state.dead} of {state.units}{_advice_on_dead_units(state)}"
     if state.batch_statistics:
         yield (
@@ -98,7 +98,7 @@ def _level(state: State) -> str:
 def _advice_on_dead_units(state: State) -> str:
     if state.dead_share > 0.5:
         return ". Most of the network is off, and no learning rate revives it"
-    return ". They stay off until other units change" if state.dead else ""
+    return ". They stay off until other units change"
 
 
 # --- trials ------------------------------------------------------------------------------------------------------

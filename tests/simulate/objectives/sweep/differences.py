@@ -1,7 +1,5 @@
 """Differences of the loss of a model, of its outputs, and of the loss of outputs: by calls of the model alone."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any

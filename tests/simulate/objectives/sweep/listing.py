@@ -1,7 +1,5 @@
 """Entries of a list of models of every kind, small enough for finite differences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Models whose parts run again, whose parameters stand in several places, and of all types of tensors."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Models that keep something from call to call, or do more than their formula, with losses that do."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Real networks through a frame: what is read off them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

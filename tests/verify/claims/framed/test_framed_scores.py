@@ -1,7 +1,5 @@
 """Scores of networks in random frames: each against a route that shares none of its code."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -38,7 +36,7 @@ def test_scores_of_the_g_term_are_those_of_the_scaled_network(monkeypatch: pytes
         return networks.mlp_logits(theta, x)
 
     scaled = tuple(1.7 * w for w in weights)
-    parts: Any = torch.autograd.functional.jacobian(logits, scaled)
+    parts = torch.autograd.functional.jacobian(logits, scaled)
     jacobian = torch.cat([part.flatten(2) for part in parts], 2)
     means = jacobian.mean(0)
     noise = float((jacobian - means).square().sum()) / (4 * 10 * parameters)

@@ -1,7 +1,5 @@
 """Errors that claims on inequalities or on means alone let pass, planted in simulators and theory: each is seen now."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,7 +15,7 @@ from tests.verify.running.engine_runs import judge_claim
 from theory import learning_rates
 from verify.claims import registry
 from verify.claims.granziol2022.noise import sampling
-from verify.model import Claim, ExactProperty, Experiment, Verdict
+from verify.model import Verdict
 from verify.running.engine import Settings
 
 CLAIMS = {claim.id: claim for claim in registry.claims()}
@@ -27,8 +25,7 @@ BUDGET = 512
 
 def _judged(name: str, places: slice) -> list[str]:
     claim = CLAIMS[name]
-    assert isinstance(claim, Claim)
-    experiment: Experiment = claim.experiment
+    experiment = claim.experiment
     fewer = replace(experiment, points=experiment.points[places], budget=BUDGET)
     return [row.verdict for row in judge_claim(replace(claim, experiment=fewer), Settings(seed=3))]
 
@@ -98,7 +95,6 @@ def test_an_error_of_a_simulator_is_seen(
 def test_an_error_that_a_rate_and_its_exponent_share_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The exponent of a wrong rate is its slope, and was held to nothing else."""
     claim = CLAIMS["beyond/mean-square-exponent"]
-    assert isinstance(claim, ExactProperty)
     right = learning_rates.mean_square_exponent
     monkeypatch.setattr(
         learning_rates,

@@ -1,7 +1,5 @@
 """The table of figure 1 at small widths: against dense eigenvalues, and theory at its published numbers."""
 
-from __future__ import annotations
-
 import torch
 from numpy.testing import assert_allclose
 

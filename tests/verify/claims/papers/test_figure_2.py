@@ -1,7 +1,5 @@
 """The tables and claims of figure 2 at small sizes: against dense eigenvalues and runs one by one."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores of many initialisations and priors, against automatic differentiation and closed forms."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -104,7 +102,7 @@ def test_tables_show_predicted_over_measured() -> None:
     model, frame = networks.Mlp((5, 7, 6, 3), rng=rng), curvature.haar(rng, 95, 4)
     net = curvature.ProjectedMlp([p.detach() for p in model.parameters()], inputs(), LABELS, frame)
     kernel = logit_kernel(model, inputs())
-    found = observed._beside(net, kernel, np.array([60.0]))
+    found = observed._compare_predictions(net, kernel, np.array([60.0]))
     assert_allclose(found["excess_g"], 1.0, rtol=1e-9)
     assert_allclose(found["dimension_law"], math.sqrt(4 / 6), rtol=0.02)
 

@@ -1,7 +1,5 @@
 """Observations with sizes for a GPU, at the smallest sizes: their code and their demands."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +19,7 @@ from verify.claims.trained_networks import Classifier, pass_cost, vgg_at_start, 
 from verify.claims.vysogorets2024 import framed_networks, observed as edges_observed
 from verify.model.observation import Observation
 
-TINY: dict[str, Any] = {"images": "digits", "stages": ((3,), (4,)), "head": (6,), "samples": 24}
+TINY = {"images": "digits", "stages": ((3,), (4,)), "head": (6,), "samples": 24}
 
 LARGE = [o for o in registry.observations() if o.cost is not None]
 
@@ -40,7 +38,6 @@ def test_the_whole_programme_takes_a_quarter_of_an_hour_and_fits_an_h100_by_esti
 @pytest.mark.parametrize("observation", LARGE, ids=lambda o: o.id)
 def test_more_of_anything_costs_more(observation: Observation) -> None:
     point, ask = observation.points[0], observation.cost
-    assert ask is not None
     for name in ("samples", "epochs", "steps", "dim", "widths"):
         if name in point:
             more = tuple(2 * w for w in point[name]) if name == "widths" else 2 * point[name]
@@ -132,7 +129,7 @@ def test_without_a_crossing_there_is_no_upper_edge() -> None:
     assert math.isfinite(found["low"]) and math.isnan(found["middle"]) and math.isfinite(found["drawn"])
 
 
-SHORT: dict[str, Any] = {"samples": 16, "chunk": 9, "epochs": 1, "training_batch": 8, "done": (0.0, 1.0)}
+SHORT = {"samples": 16, "chunk": 9, "epochs": 1, "training_batch": 8, "done": (0.0, 1.0)}
 
 
 def killed(monkeypatch: pytest.MonkeyPatch, value: float) -> None:
@@ -156,8 +153,8 @@ def batches_of_vgg(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Any:
     return through_training.batches_through_training(block(), point)
 
 
-def edges_of_vgg(_: pytest.MonkeyPatch, rate: float = 0.01) -> Any:
-    return edges_observed.edges_of_vgg(block(), Point(**TINY | SHORT, bias=False, dim=3, rate=rate))
+def edges_of_vgg(_: pytest.MonkeyPatch) -> Any:
+    return edges_observed.edges_of_vgg(block(), Point(**TINY | SHORT, bias=False, dim=3, rate=0.01))
 
 
 @pytest.mark.parametrize("measured", [edges_of_vgg, batches_of_vgg])
@@ -170,11 +167,6 @@ def test_a_network_that_is_lost_has_no_numbers_and_the_start_keeps_its_own(
     assert_allclose(found["loss"][0, 1], loss, rtol=1e-6)
     for name, values in found.items():
         assert np.isfinite(values[0, 0]) and (name == "loss" or np.isnan(values[0, 1])), name
-
-
-def test_a_training_that_diverges_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = edges_of_vgg(monkeypatch, rate=1e12)
-    assert np.isfinite(found["low"][0, 0]) and np.isnan(found["low"][0, 1])
 
 
 def test_ties_leave_no_prediction_of_the_upper_edge() -> None:

@@ -1,7 +1,5 @@
 """Observations of networks: the formulas read the noise they should."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

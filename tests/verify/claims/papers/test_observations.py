@@ -1,9 +1,5 @@
 """Observations at the smallest of sizes: every column has a number for each row, or one for all."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -14,15 +10,17 @@ from verify.claims import registry
 from verify.claims.granziol2022.training import through_training
 from verify.model.observation import Observation
 
-FRAMED: dict[str, Any] = {"samples": 8, "dim": 4}
-BATCHES: dict[str, Any] = {"samples": 16, "steps": 2, "batch_size": (1, 4), "batches": 3, "passes": 5}
-TRAINED: dict[str, Any] = {"samples": 12, "training_batch": 6, "epochs": 1, "probes": 2}
+FRAMED = {"samples": 8, "dim": 4}
+BATCHES = {"samples": 16, "steps": 2, "batch_size": (1, 4), "batches": 3, "passes": 5}
+TRAINED = {"samples": 12, "training_batch": 6, "epochs": 1, "probes": 2}
 
-SMALLER: dict[str, dict[str, Any]] = {
+SMALLER = {
     "vysogorets2024/excess-by-scale": {**FRAMED, "alpha": (0.5, 1.0)},
     "vysogorets2024/agreement-by-network": FRAMED | {"network_number": (1, 2)},
     "granziol2022/real-batches": BATCHES,
+    "granziol2022/large-batches": BATCHES | {"hidden": (3,)},
     "beyond/wide-network-batches": BATCHES,
+    "edge/full-batch-path": {"samples": 8, "steps": 4, "looks": (1, 4)},
     "granziol2022/outliers-of-classes": {"samples": 40, "hidden": 3, "steps": 2, "distance": (0.5, 2.0)},
     "beyond/stable-rates-of-networks": {"samples": 6, "steps": 2, "batch_size": (1, 3)},
     "granziol2022/lenet-through-training": TRAINED | {"samples": 129, "training_batch": 128, "done": (0.0, 1.0)},

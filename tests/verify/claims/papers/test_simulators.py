@@ -1,9 +1,7 @@
 """Simulators behind claims that the table keeps: a statistical property runs each, or a reason says why none does."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -89,7 +87,6 @@ def test_every_simulator_behind_a_kept_claim_has_a_statistical_property_or_a_rea
 def verdict(name: str, case: str) -> str:
     """Return the verdict of the default tier on a property; named examples of other cases change nothing."""
     (claim,) = (c for c in registry.claims() if c.id == name)
-    assert isinstance(claim, StatisticalProperty)
     own = dataclasses.replace(claim, examples=tuple(p for p in claim.examples if p.case == case))
     (row,) = Session((own,), Settings(), SerialExecutor()).rows(own)
     return row.verdict
@@ -140,8 +137,7 @@ def drawn_framed(count: int) -> list[Point]:
     from verify.model.domains import strategy
 
     (claim,) = CLAIMS
-    assert isinstance(claim, StatisticalProperty)
-    found: list[Point] = []
+    found = []
 
     def note(point: Point) -> Any:
         found.append(point)
@@ -169,7 +165,7 @@ def field(name: str, factor: float, function: Callable[..., Any]) -> Callable[..
 SCALES, FRAMES, NOISE = "vysogorets2024/any-network", "vysogorets2024/any-frame", "granziol2022/any-noise"
 OUTLIERS, WIDE, RATES = "granziol2022/any-outlier", "karakida2019/any-network", "beyond/any-rate"
 
-EDITS: Mapping[str, tuple[Any, str, Callable[..., Any], str, str]] = {
+EDITS = {
     "G-term": (Homogeneous, "scaled_g_term", lambda f: part_of_two(0, 1.03, f), SCALES, "framed"),
     "gradient": (
         learnable_rates,

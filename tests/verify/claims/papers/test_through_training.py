@@ -1,7 +1,5 @@
 """Scores of experiments on training: schedules, counts of zeros, variances, augmented images."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from simulate.training.rules import Memory
 from verify.claims.granziol2022.training import degeneracy, through_training
 from verify.claims.granziol2022.training.degeneracy import course, scheduled, steps_at
 
-SMALL: dict[str, Any] = {
+SMALL = {
     "images": "digits", "pixels": 4, "hidden": 5, "samples": 12, "noise": 0.3, "batch_size": 4, "epochs": 3,
     "rate": 0.1, "done": (0.0, 1.0),
 }  # fmt: skip
@@ -80,7 +78,7 @@ def test_the_variance_is_that_of_dense_matrices() -> None:
 
 
 def _variances(walk: Any, checkpoint: Any) -> list[float]:
-    found: list[float] = []
+    found = []
     for network, (x, y) in enumerate(zip(walk.drawn.images, walk.drawn.labels, strict=True)):
         theta = torch.cat([p[network].flatten() for p in checkpoint.parameters]).double()
         matrices = per_sample.hessians(walk.drawn.widths, theta, x, y, "relu").numpy()

@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from verify.practice.loading import Problem, problem
 from verify.practice.plan import plan_problem
@@ -21,12 +21,6 @@ def small_network(**options: Any) -> Problem:
     return problem(net, (x, y), dtype="float64", **options)
 
 
-def halved_square(outputs: Tensor, targets: Tensor) -> Tensor:
-    return ((outputs - targets) ** 2).mean() / 2
-
-
 def curvature_of(given: Problem, sizes: list[int], **options: Any) -> Linearised:
     """The linearised section of a plan alone."""
-    found = plan_problem(given, sizes, trials=False, **options).linearised
-    assert found is not None
-    return found
+    return plan_problem(given, sizes, trials=False, **options).linearised

@@ -105,7 +105,7 @@ def test_outputs_that_hardly_differ_are_near_constant() -> None:
     ],
 )
 def test_each_state_is_said_with_what_it_means(changed: dict[str, Any], line: str) -> None:
-    plain: dict[str, Any] = {
+    plain = {
         "loss": 0.5, "constant": 2.0, "units": 0, "dead": 0, "batch_statistics": False, "dropout": False,
         "spread": 1.0, "scale": 1.0,
     }  # fmt: skip
@@ -145,7 +145,7 @@ def test_a_plan_of_batch_statistics_has_no_bracket() -> None:
 def test_who_trains_in_evaluation_mode_has_the_bracket_of_it() -> None:
     given = normalised()
     made = plan_problem(given, [1, 4], steps=10, batches=2, evaluation=True)
-    assert made.linearised is not None and not made.batch_curvature
+    assert made.linearised and not made.batch_curvature
     assert not made.state.batch_statistics
     assert_allclose(made.state.loss, given.objective.value())
     other = plan_problem(given, [4], steps=10, linearised=False)

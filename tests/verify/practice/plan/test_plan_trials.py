@@ -28,7 +28,7 @@ def given() -> Problem:
 
 
 def tried(given: Problem, sizes: list[int], **options: Any) -> Plan:
-    asked: dict[str, Any] = {"steps": 20, "linearised": False} | options
+    asked = {"steps": 20, "linearised": False} | options
     return plan_problem(given, sizes, **asked)
 
 
@@ -75,7 +75,7 @@ def test_rates_at_which_units_die_are_searched_below() -> None:
     nn.init.zeros_(last.weight)
     nn.init.constant_(last.bias, float(y.mean()))
     (at,) = tried(problem(model, (x, y)), [200], steps=60).trials
-    assert at.start is not None and at.start < 0.05
+    assert at.start < 0.05
 
 
 def test_a_network_trains_in_its_own_mode() -> None:

@@ -54,7 +54,6 @@ def valley(best: float, edge: float) -> Law:
 def test_the_best_rung_is_found_from_anywhere(steps_away: int, stride: int) -> None:
     best = 0.1 * 2.0**steps_away
     found = go(valley(best, 5 * best), stride=stride)
-    assert found.start is not None and found.largest is not None and found.failed is not None
     assert found.start.rate == found.best.rate == pytest.approx(best)
     assert (found.largest.rate, found.failed.rate) == (pytest.approx(4 * best), pytest.approx(8 * best))
     assert found.failed.loss is None
@@ -64,16 +63,16 @@ def test_strides_of_four_are_filled_in() -> None:
     """The best is a factor of 2 below the best of those."""
     losses = {-4: 0.6, -3: 0.55, -2: 0.5, -1: 0.2, 0: 0.3, 1: 0.6, 2: 0.7}
     found = go(lambda rate, _: losses.get(round(math.log2(rate / 0.1)), math.inf), stride=2)
-    assert found.start is not None and found.start.rate == pytest.approx(0.05)
+    assert found.start.rate == pytest.approx(0.05)
 
 
 def test_a_rung_below_a_failed_one_is_stepped_back_from() -> None:
     found = go(valley(0.4, 0.5))
     assert found.best.rate == pytest.approx(0.4)
-    assert found.start is not None and found.start.rate == pytest.approx(0.2)
+    assert found.start.rate == pytest.approx(0.2)
     assert found.start.steps == found.best.steps
-    assert found.largest is not None and found.largest.rate == pytest.approx(0.4)
-    assert found.failed is not None and found.failed.rate == pytest.approx(0.8)
+    assert found.largest.rate == pytest.approx(0.4)
+    assert found.failed.rate == pytest.approx(0.8)
 
 
 def test_the_best_two_are_taken_further_and_may_change_places() -> None:
@@ -83,7 +82,7 @@ def test_the_best_two_are_taken_further_and_may_change_places() -> None:
             0.5 + 0.1 * abs(math.log2(rate / (0.4 if steps <= LADDER.rung else 0.2))), 0.9
         )
     )
-    assert found.start is not None and found.start.rate == pytest.approx(0.2)
+    assert found.start.rate == pytest.approx(0.2)
     assert [r.rate for r in found.rungs if r.steps >= LADDER.longer] == pytest.approx([0.2, 0.4])
 
 
@@ -92,15 +91,15 @@ def test_of_two_that_hardly_differ_the_higher_is_taken(behind: float, rate: floa
     """A gain of 0.5 and a twentieth of it: 0.025."""
     losses = {0.1: 0.8, 0.2: 0.5, 0.4: 0.5 + behind, 0.8: 0.9}
     found = go(lambda at, _: losses.get(round(at, 3), 0.95))
-    assert found.start is not None and found.start.rate == pytest.approx(rate)
+    assert found.start.rate == pytest.approx(rate)
 
 
 def test_a_dead_network_never_counts_as_trained() -> None:
     """Its loss stays where it fell: below the start of 3, at that of a constant."""
     found = go(lambda rate, _: 1.0 if rate > 0.5 else 0.3 + 0.1 * abs(math.log2(rate / 0.4)), start=3.0)
-    assert found.failed is not None and found.failed.rate == pytest.approx(0.8)
+    assert found.failed.rate == pytest.approx(0.8)
     assert found.failed.loss == 1.0 and not found.failed.trains
-    assert found.start is not None and found.start.rate == pytest.approx(0.2)
+    assert found.start.rate == pytest.approx(0.2)
 
 
 def test_where_nothing_beats_a_constant_there_is_no_rate() -> None:
@@ -123,8 +122,8 @@ def test_a_second_valley_on_the_way_to_the_edge_is_taken() -> None:
 
     found = go(law)
     assert found.best.rate == pytest.approx(0.8)
-    assert found.start is not None and found.start.rate == pytest.approx(0.8)
-    assert found.failed is not None and found.failed.rate == pytest.approx(3.2)
+    assert found.start.rate == pytest.approx(0.8)
+    assert found.failed.rate == pytest.approx(3.2)
 
 
 def test_below_rates_that_do_not_move_the_loss_nothing_is_tried() -> None:
@@ -155,12 +154,12 @@ def test_on_a_plateau_runs_go_on_until_it_ends() -> None:
         return math.inf if rate > 0.3 else 0.3 + abs(math.log2(rate / 0.05)) / 10
 
     found = go(law)
-    assert found.start is not None and found.start.rate == pytest.approx(0.05)
+    assert found.start.rate == pytest.approx(0.05)
     assert found.start.steps > LADDER.longer
-    assert found.failed is not None and found.failed.rate == pytest.approx(0.4)
+    assert found.failed.rate == pytest.approx(0.4)
 
 
 def test_a_rung_that_ends_above_the_start_has_failed() -> None:
     found = go(lambda rate, _: 0.9 if rate > 0.3 else 0.2, start=0.8)
-    assert found.failed is not None and found.failed.rate == pytest.approx(0.4)
+    assert found.failed.rate == pytest.approx(0.4)
     assert found.failed.fate() == "loss 0.9 after 120 steps"

@@ -95,7 +95,7 @@ def top(model: nn.Module, data: Any, *, loss: Any = LOSS, training: bool = False
 
 def require_eigenvalue(value: float | None, error: float | None, exact: Any) -> bool:
     """A Ritz value: within its residual of an eigenvalue, and not above the largest; whether it is that one."""
-    assert value is not None and error is not None and error <= 0.02 * abs(value)
+    assert error <= 0.02 * abs(value)
     assert np.abs(exact - value).min() <= error and value <= exact[-1] * (1 + 1e-9)
     return bool(exact[-1] - value <= error)
 

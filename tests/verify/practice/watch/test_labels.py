@@ -31,8 +31,6 @@ def moved(labels: Tensor) -> Tensor:
 
 def require_own_loss(found: CurvatureRecord | None, truth: Truth) -> None:
     """The loss of the model itself, and the largest eigenvalue of its Hessian."""
-    assert found is not None and found.loss is not None
-    assert found.eigenvalue is not None and found.error is not None
     assert found.loss == pytest.approx(float(truth.loss(truth.start)), rel=1e-12)
     exact = float(np.linalg.eigvalsh(truth.hessian().detach().numpy())[-1])
     assert abs(found.eigenvalue - exact) <= found.error + 1e-9 * exact

@@ -1,7 +1,6 @@
 """A training that is watched is, to the last bit, the one that is not."""
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from torch import nn
 import losscurv
 from tests.verify.practice.watch.small_watchers import LOSS, batches, free, images, net, train
 
-OPTIMISERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
+OPTIMISERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.3),
     "nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
     "adam": lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.01),
@@ -37,7 +36,7 @@ def test_training_with_a_watcher_is_training_without_one(name: str, given: bool)
         optimizer = OPTIMISERS[name](model.parameters())
         random.seed(3)
         np.random.seed(3)  # noqa: NPY002 (what modules of others draw from)
-        options: Any = {"every": 2, "samples": images() if given else None, "clock": free}
+        options = {"every": 2, "samples": images() if given else None, "clock": free}
         watcher = losscurv.watch(optimizer, model, LOSS, **options) if watched else None
         train(watcher, model, optimizer, data)
         ends.append(end(model, optimizer))

@@ -67,12 +67,12 @@ def test_a_loss_that_is_no_number_is_a_record() -> None:
     watcher = watched(model)
     watcher.step(*data[0])
     found = watcher.step(data[1][0] * math.nan, data[1][1])
-    assert found is not None and found.diverged and found.outcome == "diverged: the loss is nan"
+    assert found.diverged and found.outcome == "diverged: the loss is nan"
     assert found.eigenvalue is None and found.rates == (0.1,)
     with torch.no_grad():
         model[0].weight[0, 0] = math.inf
     found = watcher.step(*data[2])
-    assert found is not None and found.outcome == "diverged: parameters are not finite" and found.loss is None
+    assert found.outcome == "diverged: parameters are not finite" and found.loss is None
     assert [each.diverged for each in watcher.records] == [False, True, True]
 
 

@@ -7,6 +7,7 @@ from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate import networks, operators
 from simulate.monte_carlo import Point
@@ -43,7 +44,7 @@ def _probabilities(logits: Array) -> Array:
     return shifted / shifted.sum(axis=-1, keepdims=True)
 
 
-def split_terms(rng: np.random.Generator, point: Point) -> Arrays:
+def split_terms(rng: Generator, point: Point) -> Arrays:
     """Hessian of the mean loss by its products; its two terms from closed derivatives of the logits."""
     weights, x, labels = bias_free_on_images(rng, point)
     net = in_closed_form(weights, x, labels)
@@ -63,7 +64,7 @@ def split_terms(rng: np.random.Generator, point: Point) -> Arrays:
     }
 
 
-def _fisher(rng: np.random.Generator, point: Point) -> Arrays:
+def _fisher(rng: Generator, point: Point) -> Arrays:
     """Gauss-Newton matrix by its products; second moments of gradients over labels of three kinds, one by one."""
     weights, x, labels = bias_free_on_images(rng, point)
     p = _probabilities(networks.mlp_logits(weights, weights[0].new_tensor(x)).numpy())
@@ -83,7 +84,7 @@ def _fisher(rng: np.random.Generator, point: Point) -> Arrays:
     }
 
 
-def _root(rng: np.random.Generator, point: Point) -> Arrays:
+def _root(rng: Generator, point: Point) -> Arrays:
     """Gauss-Newton matrix of one sample, and products of factors with a matrix root and with element-wise ones."""
     weights, x, labels = on_noise(rng, (point.inputs, point.hidden, point.classes), 1)
     found = per_sample.all_logit_derivatives(*per_sample.flattened(weights), x, "relu")
@@ -113,7 +114,7 @@ def _eq_20_with(change: Callable[[Array, int, Array, Array], Array]) -> Violatio
     Relative to the largest of its terms, which cancel where the network is sure of the label.
     """
 
-    def violation(rng: np.random.Generator, point: Point) -> float:
+    def violation(rng: Generator, point: Point) -> float:
         weights, x, labels = on_noise(rng, point.widths, point.samples)
         network = per_sample.flattened(weights)
         derivatives = per_sample.all_logit_derivatives(*network, x, point.activation)
@@ -129,7 +130,7 @@ def _eq_20_with(change: Callable[[Array, int, Array, Array], Array]) -> Violatio
 def _rank_is(bound: Callable[[int, int, int], int]) -> Violation:
     """Return the distance of a batch's rank from a number, on a tanh network wide enough not to limit it."""
 
-    def violation(rng: np.random.Generator, point: Point) -> float:
+    def violation(rng: Generator, point: Point) -> float:
         widths = (point.inputs, point.samples + point.spare, point.classes)
         theta = per_sample.initial_parameters(rng, widths)
         x, labels = (
@@ -308,22 +309,21 @@ def path_sum_curvature(weights: list[Array], x: Array, *, gates: bool = True, sq
     return second
 
 
-def _forward_against(outputs: Callable[[list[Array], Array], Array]) -> Violation:
-    def violation(rng: np.random.Generator, point: Point) -> float:
+def _forward(weights: Any, x: Array) -> Array:
+    return networks.mlp_logits(weights, weights[0].new_tensor(x)).numpy()
+
+
+def _autodiff(weights: Any, x: Array) -> Array:
+    return per_sample.all_logit_derivatives(*per_sample.flattened(weights), x, "relu").second.numpy()
+
+
+def _against(
+    expected: Callable[[Any, Array], Array], formula: Callable[[list[Array], Array], Array]
+) -> Violation:
+    def violation(rng: Generator, point: Point) -> float:
         weights, x, _ = on_noise(rng, point.widths, point.samples)
-        forward = networks.mlp_logits(weights, weights[0].new_tensor(x)).numpy()
         matrices = [weight.numpy() for weight in weights]
-        return _relative(np.stack([outputs(matrices, sample) for sample in x]), forward)
-
-    return violation
-
-
-def _autodiff_against(second: Callable[[list[Array], Array], Array]) -> Violation:
-    def violation(rng: np.random.Generator, point: Point) -> float:
-        weights, x, _ = on_noise(rng, point.widths, point.samples)
-        expected = per_sample.all_logit_derivatives(*per_sample.flattened(weights), x, "relu").second.numpy()
-        matrices = [weight.numpy() for weight in weights]
-        return _relative(np.stack([second(matrices, sample) for sample in x]), expected)
+        return _relative(np.stack([formula(matrices, sample) for sample in x]), expected(weights, x))
 
     return violation
 
@@ -350,11 +350,11 @@ PATH_CLAIMS = (
         says="The output of a ReLU network is a sum over paths of input times weights, of those with all units "
         "active.",
         domain=SMALL_NETWORKS,
-        violation=_forward_against(path_sum),
+        violation=_against(_forward, path_sum),
         examples=SMALL,
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        rivals={"no gates": _forward_against(lambda w, x: path_sum(w, x, gates=False))},
+        rivals={"no gates": _against(_forward, lambda w, x: path_sum(w, x, gates=False))},
         seconds=0.016,
     ),
     ExactProperty(
@@ -370,13 +370,13 @@ PATH_CLAIMS = (
         says="Within fixed gates, second derivatives of a ReLU network's output are sums over active paths through "
         "both weights, 0 on the diagonal.",
         domain=SMALL_NETWORKS,
-        violation=_autodiff_against(path_sum_curvature),
+        violation=_against(_autodiff, path_sum_curvature),
         examples=SMALL,
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         rivals={
-            "no gates": _autodiff_against(lambda w, x: path_sum_curvature(w, x, gates=False)),
-            "a diagonal": _autodiff_against(lambda w, x: path_sum_curvature(w, x, squares=True)),
+            "no gates": _against(_autodiff, lambda w, x: path_sum_curvature(w, x, gates=False)),
+            "a diagonal": _against(_autodiff, lambda w, x: path_sum_curvature(w, x, squares=True)),
         },
         seconds=0.092,
     ),
@@ -388,7 +388,7 @@ GAP = 16.0
 """Logit of the label above the next: the loss is about exp(-16) times the number of near runners-up."""
 
 
-def small_loss(rng: np.random.Generator, point: Point) -> Arrays:
+def small_loss(rng: Generator, point: Point) -> Arrays:
     """Hessians at images of which a network is sure: by their products, and readings of eq. (18)."""
     weights, images, labels = bias_free_on_images(rng, point)
     found = {}
@@ -460,7 +460,7 @@ SMALL_LOSS = Identity(
 # --- rank of the Hessian -------------------------------------------------------------------------------------
 
 
-def data_set_rank(rng: np.random.Generator, point: Point) -> Arrays:
+def data_set_rank(rng: Generator, point: Point) -> Arrays:
     """Rank of the Hessian of a whole data set on a ReLU network, and bounds on it."""
     widths = (point.inputs, point.hidden, 2)
     (first, last), x, labels = on_noise(rng, widths, point.samples)
@@ -490,18 +490,21 @@ def _sharp_bound(widths: tuple[int, ...]) -> int:
     return min(ranks.sample_rank_bound(widths[1:], biases=False), _copy_bound(widths))
 
 
+def _hessians(rng: Generator, point: Point, activation: str = "relu") -> Any:
+    weights, x, labels = on_noise(rng, point.widths, point.samples)
+    return per_sample.hessians(*per_sample.flattened(weights), x, labels, activation)
+
+
 def _of_samples(bound: Callable[[Point], int]) -> Violation:
     """Return the excess of the rank of a sample's Hessian over a bound."""
 
-    def violation(rng: np.random.Generator, point: Point) -> float:
-        weights, x, labels = on_noise(rng, point.widths, point.samples)
-        hessians = per_sample.hessians(*per_sample.flattened(weights), x, labels, point.activation)
-        return max(0, max(rank_of(h) for h in hessians) - bound(point))
+    def violation(rng: Generator, point: Point) -> float:
+        return max(0, max(map(rank_of, _hessians(rng, point, point.activation))) - bound(point))
 
     return violation
 
 
-def _of_a_data_set(rng: np.random.Generator, point: Point) -> float:
+def _of_a_data_set(rng: Generator, point: Point) -> float:
     """Excess of a data set's rank over the bound of one sample, with as many samples as parameters."""
     size = sum(a * b for a, b in pairwise(point.widths))
     hessian = operators.hessian(bias_free_objective(*on_noise(rng, point.widths, size))).dense()
@@ -511,10 +514,9 @@ def _of_a_data_set(rng: np.random.Generator, point: Point) -> float:
 def _of_their_mean(bound: Callable[[Point, list[int]], int]) -> Violation:
     """Return the excess of the mean Hessian's rank over a bound from the widths and the ranks of the samples."""
 
-    def violation(rng: np.random.Generator, point: Point) -> float:
-        weights, x, labels = on_noise(rng, point.widths, point.samples)
-        hessians = per_sample.hessians(*per_sample.flattened(weights), x, labels, "relu")
-        return max(0, rank_of(hessians.mean(0)) - bound(point, [rank_of(h) for h in hessians]))
+    def violation(rng: Generator, point: Point) -> float:
+        hessians = _hessians(rng, point)
+        return max(0, rank_of(hessians.mean(0)) - bound(point, [*map(rank_of, hessians)]))
 
     return violation
 

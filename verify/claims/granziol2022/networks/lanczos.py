@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate import lanczos
 from simulate.monte_carlo import Block, Point
@@ -28,7 +29,7 @@ ORTHOGONALITY = "an exact statement; rounding with full re-orthogonalisation"
 # --- Gauss quadrature: section 8, eq. (54) and theorem 13 -----------------------------------------------------
 
 
-def _problem(rng: np.random.Generator, dim: int) -> tuple[Array, Array, Array]:
+def _problem(rng: Generator, dim: int) -> tuple[Array, Array, Array]:
     """A dense matrix of norm one, a random start, and the eigenvalues with the share of the start that each gets."""
     matrix = rng.standard_normal((dim, dim))
     values, vectors = np.linalg.eigh(matrix + matrix.T)
@@ -42,7 +43,7 @@ def _chebyshev(x: Array, orders: int) -> Array:
     return np.cos(np.arange(orders)[:, None] * np.arccos(np.clip(x, -1, 1)))
 
 
-def _moment_errors(rng: np.random.Generator, point: Point) -> Array:
+def _moment_errors(rng: Generator, point: Point) -> Array:
     """Errors of the quadrature for each moment, of orders 0 to 2 m + 1."""
     matrix, start, (values, weights) = _problem(rng, point.dim)
     nodes, found = (part[0] for part in lanczos.quadrature(matrix, start[None], point.steps))
@@ -62,7 +63,7 @@ SEEN = 1e-9
 def no_moment_from(first: Callable[[int], int]) -> Violation:
     """Whether a moment is matched that would not be if the statement were sharp: 1 if so, else 0."""
 
-    def violation(rng: np.random.Generator, point: Point) -> float:
+    def violation(rng: Generator, point: Point) -> float:
         return float(_moment_errors(rng, point)[first(point.steps)] < SEEN)
 
     return violation
@@ -100,7 +101,7 @@ STARTS = 32
 def _loss(reading: Callable[..., tuple[float, float]]) -> Violation:
     """Return the largest excess of the extreme Ritz values over their bounds, relative to the spectrum's spread."""
 
-    def violation(rng: np.random.Generator, point: Point) -> float:
+    def violation(rng: Generator, point: Point) -> float:
         values = np.cumsum(point.gaps) + point.shift
         starts = rng.standard_normal((STARTS, len(values)))
         angles = np.arccos(np.abs(starts / np.linalg.norm(starts, axis=1, keepdims=True)))[:, [0, -1]]

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from simulate import data
 from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import own_direction as measured, per_sample, sample_products
@@ -24,6 +24,7 @@ from verify.claims.beyond.networks import (
     perceptron,
     stacked_rows,
 )
+from verify.claims.drawn_networks import sampled_images
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.outliers import THEOREM_7
 from verify.model import (
@@ -52,7 +53,7 @@ def network_batches(block: Block, point: Point) -> Arrays:
     return stacked_rows([_batches_of_one(rng, point, block.device) for rng in block.streams])
 
 
-def _batches_of_one(rng: np.random.Generator, point: Point, device: str) -> Arrays:
+def _batches_of_one(rng: Generator, point: Point, device: str) -> Arrays:
     samples = networks.small_perceptron(rng, point, device)
     vectors = measured.top_eigenvectors(samples, point.directions)
     pairs = measured.sample_pairs(samples, tolerance=1e-4)
@@ -181,7 +182,7 @@ def _matrices(network: tuple[Any, ...], matrix: str) -> Floats:
     return curvature(*network).numpy()
 
 
-def uneven_coupling(rng: np.random.Generator, point: Point) -> Arrays:
+def uneven_coupling(rng: Generator, point: Point) -> Arrays:
     """Samples in pairs that cancel in the mean, a few of them coupled to V by much more than one direction."""
     import torch
 
@@ -202,7 +203,7 @@ def uneven_coupling(rng: np.random.Generator, point: Point) -> Arrays:
     }
 
 
-def _pairs(rng: np.random.Generator, point: Point) -> Floats:
+def _pairs(rng: Generator, point: Point) -> Floats:
     """H_i on v, an own direction of curvature d and one of none, shared with the partner of opposite coupling."""
     found = np.zeros((2 * point.pairs, 1 + 2 * point.pairs, 1 + 2 * point.pairs))
     for index, matrix in enumerate(found):
@@ -215,7 +216,7 @@ def _pairs(rng: np.random.Generator, point: Point) -> Floats:
     return found
 
 
-def all_but_one(rng: np.random.Generator, point: Point) -> Arrays:
+def all_but_one(rng: Generator, point: Point) -> Arrays:
     """Excess of the top eigenvalue of batches of all samples but one over the data set's; images are repeated."""
     matrices = _matrices(perceptron(rng, point), point.matrix)
     total, mean = point.copies * point.samples, matrices.mean(axis=0)
@@ -236,7 +237,7 @@ def all_but_one(rng: np.random.Generator, point: Point) -> Arrays:
     return {name: value - values[-1] for name, value in said.items()}
 
 
-def all_elements(rng: np.random.Generator, point: Point) -> Arrays:
+def all_elements(rng: Generator, point: Point) -> Arrays:
     """Mean square of every element of the noise over all batches."""
     matrices = _matrices(perceptron(rng, point), point.matrix)
     drawn = populations.every_batch(len(matrices), point.batch_size)
@@ -272,9 +273,7 @@ def law_of_samples(matrices: Floats) -> own_direction.OwnDirections:
     )
 
 
-def outside_bounds(
-    rng: np.random.Generator, point: Point, *, lower: float = 1.0, upper: float = 1.0
-) -> float:
+def outside_bounds(rng: Generator, point: Point, *, lower: float = 1.0, upper: float = 1.0) -> float:
     """Distance of top eigenvalues of batches outside the bounds from single samples."""
     matrices = populations.symmetric_matrices(rng, point.samples, point.dim)
     if point.semidefinite:
@@ -383,7 +382,7 @@ def typical_batches(block: Block, point: Point) -> Arrays:
     return stacked_rows([_one_network(rng, point, block.device) for rng in block.streams])
 
 
-def _one_network(rng: np.random.Generator, point: Point, device: str) -> Arrays:
+def _one_network(rng: Generator, point: Point, device: str) -> Arrays:
     samples = networks.small_perceptron(rng, point, device, single=True)
     batches = measured.partitions(rng, samples.size, point.batch_size, 1)[: point.batches]
     parts = samples.on(batches)
@@ -514,11 +513,10 @@ HIDDEN = 8
 
 def algorithm_1(block: Block, point: Point) -> Arrays:
     """The estimator of the noise of per-sample Hessians, and its target from all of their elements."""
-    source = data.opened(point.images, (1, 4, 4))
-    widths = (16, HIDDEN, source.classes)
     found = []
     for rng in block.streams:
-        images = data.sample(source, rng, point.samples).flat()
+        images, classes = sampled_images(rng, point, 4)
+        widths = (16, HIDDEN, classes)
         theta = per_sample.initial_parameters(rng, widths).to(block.device)
         hessians = per_sample.hessians(widths, theta, images.images, images.labels)
         probes = rng.standard_normal((point.probes, len(theta)))

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate.matrices import ensembles, populations
@@ -36,7 +37,7 @@ ROUNDING = "exact; a few roundings of an eigensolver in float64"
 # --- section 2: inverses and Lipschitz constants -------------------------------------------------------------
 
 
-def _inverse_gaps(rng: np.random.Generator, point: Point) -> Array:
+def _inverse_gaps(rng: Generator, point: Point) -> Array:
     """Eigenvalues of E H^-1 - (E H)^-1, over the largest of the mean inverse."""
     samples = populations.definite_matrices(rng, point.dataset_size, point.dim, least=point.least)
     of_inverses = np.linalg.inv(samples).mean(axis=0)
@@ -64,7 +65,7 @@ MEAN_INVERSE = ExactProperty(
 )
 
 
-def lipschitz_constants(_: np.random.Generator, point: Point) -> Arrays:
+def lipschitz_constants(_: Generator, point: Point) -> Arrays:
     """Steepest chord of the gradient a_i w_i + c_i sin w_i, whose Hessian is diag(a_i + c_i cos w_i)."""
     grid = np.linspace(-2 * np.pi, 2 * np.pi, 801)
     curvatures = [a + c * np.cos(grid) for a, c in zip(point.constant, point.wave, strict=True)]
@@ -116,7 +117,7 @@ LIPSCHITZ = Identity(
 SYMMETRIC_POPULATIONS: Domain = {"dataset_size": Between(2, 7), "dim": Between(1, 5)}
 
 
-def _extremes(rng: np.random.Generator, point: Point) -> tuple[list[Array], float]:
+def _extremes(rng: Generator, point: Point) -> tuple[list[Array], float]:
     """Lowest and top eigenvalues of all batches, for B = 1..N; and how far the mean trace moves with B."""
     total = point.dataset_size
     samples = populations.symmetric_matrices(rng, total, point.dim)
@@ -125,18 +126,18 @@ def _extremes(rng: np.random.Generator, point: Point) -> tuple[list[Array], floa
     return [np.linalg.eigvalsh(b)[:, [0, -1]] for b in batches], float(np.ptp(traces))
 
 
-def _not_monotone(rng: np.random.Generator, point: Point) -> float:
+def _not_monotone(rng: Generator, point: Point) -> float:
     ends, drift = _extremes(rng, point)
     low, top = np.array([e.mean(axis=0) for e in ends]).T
     return max(drift, float(np.diff(top).max()), float(-np.diff(low).min()))
 
 
-def _mean_broadening(rng: np.random.Generator, point: Point) -> float:
+def _mean_broadening(rng: Generator, point: Point) -> float:
     ends, _ = _extremes(rng, point)
     return float(ends[0][:, 1].mean() - ends[-1][0, 1])
 
 
-def _single_batch_below(rng: np.random.Generator, point: Point) -> float:
+def _single_batch_below(rng: Generator, point: Point) -> float:
     ends, _ = _extremes(rng, point)
     return float(max(ends[-1][0, 1] - e[:, 1].min() for e in ends))
 
@@ -215,7 +216,7 @@ BOUNDED_POPULATIONS: Domain = {
 }
 
 
-def _bounded_noise(rng: np.random.Generator, point: Point) -> tuple[Array, float]:
+def _bounded_noise(rng: Generator, point: Point) -> tuple[Array, float]:
     """Noise of all batches of matrices of norm L at most, and the bound of them.
 
     `opposed`: one sample -L in every direction, all others +L; else norm L each, in random directions.
@@ -233,9 +234,7 @@ def _bounded_noise(rng: np.random.Generator, point: Point) -> tuple[Array, float
     return point.lipschitz * noise, float(most)
 
 
-def _mean_square_excess(
-    rng: np.random.Generator, point: Point, *, bound: float = 1.0, power: int = 1
-) -> float:
+def _mean_square_excess(rng: Generator, point: Point, *, bound: float = 1.0, power: int = 1) -> float:
     """Excess of the mean square of the elements over 4 L^2 (1 - B/N)^2 / P, relative to L^2."""
     noise, largest = _bounded_noise(rng, point)
     most = bound * largest**2 / point.dim**power
@@ -276,7 +275,7 @@ CHANNELS = tuple(wide for stage in VGG_16 for wide in stage)
 SIDE = 32
 
 
-def vgg_16(_: np.random.Generator, point: Point) -> Arrays:
+def vgg_16(_: Generator, point: Point) -> Arrays:
     """Degeneracy of VGG-16 on small colour images: units and parameters counted on the network, and by arithmetic."""
     import torch
 

@@ -176,10 +176,6 @@ AXIS = Experiment(
 )
 
 
-def _spread_variance(p: Point) -> Any:
-    return finite_size.additive_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim) ** 2
-
-
 def _axis_variance(p: Point) -> Any:
     """Outlier variance for noise of signs: variance 1 of the entry on the spike, fourth cumulant -2 of the others."""
     law = {"diagonal": 1.0, "fourth_cumulant": -2.0}
@@ -269,7 +265,7 @@ EDGE_CLAIMS = (
         margin=0.1,
         margin_reason="a variance: 10 % takes some 10^4 matrices; finite size is O(1/P), below 1 % at these sizes",
         rivals={
-            "universal": _spread_variance,
+            "universal": lambda p: finite_size.additive_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim) ** 2,
             "Gaussian fourth cumulant": lambda p: (
                 _axis_variance(p)
                 + 2 * (p.sigma / p.spike) ** 2 * (1 - (p.sigma / p.spike) ** 2) ** 2 * p.sigma**2 / p.dim

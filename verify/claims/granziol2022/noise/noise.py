@@ -412,18 +412,6 @@ FEW_PROJECTIONS = Experiment(
 )
 
 
-def _uneven_rows(p: Point) -> Any:
-    return rmt.profiled_fourth_moment(sigma=p.sigma, contrast=p.contrast, dim=p.dim)
-
-
-def _few_entries(p: Point) -> Any:
-    return rmt.sparse_fourth_moment(sigma=p.sigma, per_row=p.per_row, dim=p.dim)
-
-
-def _few_projections(p: Point) -> Any:
-    return rmt.low_rank_fourth_moment(**_low_rank(p))
-
-
 def _second_moment(p: Point) -> float:
     """P sigma^2 / B, sigma^2 = r tau^4."""
     return p.dim * p.rank * p.variance**2 / p.batch_size
@@ -454,7 +442,7 @@ MOMENT_CLAIMS = (
         finding="Outside condition (ii), with uneven row sums of the variances, the fourth moment exceeds a "
         "semicircle's.",
         experiment=UNEVEN_ROWS,
-        predict=_uneven_rows,
+        predict=lambda p: rmt.profiled_fourth_moment(sigma=p.sigma, contrast=p.contrast, dim=p.dim),
         rivals={
             "semicircle": lambda p: 2 * p.sigma**4,
             "limit of size": lambda p: 2 * p.sigma**4 * (1 + p.contrast**2),
@@ -478,7 +466,7 @@ MOMENT_CLAIMS = (
         "no semicircle.",
         experiment=FEW_ENTRIES,
         axis="per_row",
-        predict=_few_entries,
+        predict=lambda p: rmt.sparse_fourth_moment(sigma=p.sigma, per_row=p.per_row, dim=p.dim),
         rivals={
             "semicircle": lambda p: 2 * p.sigma**4,
             "semicircle at this size": lambda p: (2 - 1 / p.dim) * p.sigma**4,
@@ -500,7 +488,7 @@ MOMENT_CLAIMS = (
         finding="Outside condition (i): averages of few low-rank samples have uncorrelated, nearly normal elements "
         "of equal variance that depend on each other. The semicircle needs B times the rank well above P.",
         experiment=FEW_PROJECTIONS,
-        predict=_few_projections,
+        predict=lambda p: rmt.low_rank_fourth_moment(**_low_rank(p)),
         rivals={
             "semicircle": lambda p: 2 * _second_moment(p) ** 2,
             "limit of size": lambda p: (2 + p.dim / (p.batch_size * p.rank)) * _second_moment(p) ** 2,

@@ -143,10 +143,6 @@ def _sign_variance(p: Point) -> Any:
     return gauss_newton.sign_probe_variance((_powers(p) ** 2).sum(), squared_diagonal=squares)
 
 
-def _overlap_law(p: Point) -> Any:
-    return lambda t: rmt.overlap_cdf(t, dim=p.dim)
-
-
 def _half_normal(t: Any) -> Any:
     from scipy import special
 
@@ -227,7 +223,7 @@ PROBE_CLAIMS = (
         experiment=PROBES,
         kind=Kind.DISTRIBUTION,
         score="overlap",
-        predict=_overlap_law,
+        predict=lambda p: lambda t: rmt.overlap_cdf(t, dim=p.dim),
         printed=lambda _: lambda t: (np.asarray(t) >= 1.0).astype(float),
         reads=r"|v^\top \phi_i|^2 \approx \frac1N\ \forall i",
         finding="The mean is 1/n, but one overlap is not near it with high probability: its relative variance is 2 "
@@ -277,10 +273,6 @@ def _square(p: Point) -> float:
     return float(np.square(p.gradient).sum())
 
 
-def _gradient_mean(p: Point) -> Any:
-    return loss_change.squared_gradient_mean(_square(p), trace=sum(p.variances), batch_size=p.batch_size)
-
-
 def _gradient_variance(p: Point, *, along: float = 1.0, square: float = 1.0) -> Any:
     g, c = np.array(p.gradient), np.array(p.variances)
     return loss_change.squared_gradient_variance(
@@ -302,7 +294,9 @@ GRADIENT_NOISE_CLAIMS = (
         ),
         experiment=GRADIENTS,
         score="mean",
-        predict=_gradient_mean,
+        predict=lambda p: loss_change.squared_gradient_mean(
+            _square(p), trace=sum(p.variances), batch_size=p.batch_size
+        ),
         printed=_square,
         reads=r"L(w - \alpha \nabla L(w)) - L(w) = -\alpha \lVert\nabla L(w)\rVert^2 \text{, unchanged in "
         r"expectation}",

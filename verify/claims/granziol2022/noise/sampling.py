@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate.matrices import ensembles, populations
@@ -47,7 +48,7 @@ def inverse_batch(batch_size: float, dataset_size: float) -> float:
     return 1 / batch_size - 1 / dataset_size
 
 
-def whole_numbers(rng: np.random.Generator, count: int) -> Array:
+def whole_numbers(rng: Generator, count: int) -> Array:
     """Whole numbers, not all equal."""
     return np.append(rng.integers(-20, 20, count - 1), 31)
 
@@ -67,7 +68,7 @@ def central_moment(values: Array, power: int, divisor: int) -> Fraction:
 # --- eqs. (4) and (5): the noise, sample by sample -----------------------------------------------------------
 
 
-def batch_and_rest(rng: np.random.Generator, point: Point) -> Arrays:
+def batch_and_rest(rng: Generator, point: Point) -> Arrays:
     """Noise of every batch of a population of matrices: as defined, and from the batch and the rest of it."""
     total, size = point.dataset_size, point.batch_size
     samples = populations.symmetric_matrices(rng, total, point.dim)
@@ -81,7 +82,7 @@ def batch_and_rest(rng: np.random.Generator, point: Point) -> Arrays:
     }
 
 
-def against_the_true_mean(rng: np.random.Generator, point: Point) -> Arrays:
+def against_the_true_mean(rng: Generator, point: Point) -> Arrays:
     """Squared noise of batches about the mean that the populations are drawn from."""
     values = whole_numbers(rng, point.outcomes)
     drawn, variance = (
@@ -98,7 +99,7 @@ def against_the_true_mean(rng: np.random.Generator, point: Point) -> Arrays:
     }
 
 
-def effective_sizes(rng: np.random.Generator, point: Point) -> Arrays:
+def effective_sizes(rng: Generator, point: Point) -> Arrays:
     """Variance of the samples over mean square of the noise, at every batch size below N."""
     total = point.dataset_size
     values, sizes = whole_numbers(rng, total), np.arange(1, total)
@@ -116,7 +117,7 @@ def effective_sizes(rng: np.random.Generator, point: Point) -> Arrays:
 # --- lemma 2: how near the noise is to normal ----------------------------------------------------------------
 
 
-def nested_batches(rng: np.random.Generator, point: Point) -> Arrays:
+def nested_batches(rng: Generator, point: Point) -> Arrays:
     """Mean square of the step from a batch to a larger one that holds it, both in units of their deviation."""
     total, small, large = point.dataset_size, point.batch_size, point.larger
     values = whole_numbers(rng, total).astype(float)

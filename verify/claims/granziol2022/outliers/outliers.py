@@ -53,10 +53,10 @@ def sampled_gauss_newton(block: Block, point: Point) -> Arrays:
 def _top(noise: Any, v: Any, spike: float, *, mean: float) -> Arrays:
     """Top eigenvalue, less the fluctuation of v' noise v around its known mean, and overlap with v."""
     value, vector = ensembles.top_eigenpair(ensembles.spiked(noise, v, spike))
-    return {"eigenvalue": value - (_along(noise, v) - mean), "overlap": (vector * v).sum(1) ** 2}
+    return {"eigenvalue": value - (_quadratic_form(noise, v) - mean), "overlap": (vector * v).sum(1) ** 2}
 
 
-def _along(noise: Any, v: Any) -> Any:
+def _quadratic_form(noise: Any, v: Any) -> Any:
     return (v[:, None] @ noise @ v[:, :, None]).squeeze()
 
 
@@ -66,8 +66,12 @@ WIGNER = Experiment(
     simulate=spiked_wigner,
     points=tuple(
         Point(law=law, eigenvalue=eigenvalue, sigma=0.07, dim=200, batch_size=24, dataset_size=120)
-        for law in ("gaussian", "rademacher")
-        for eigenvalue in (0.33, 0.53)
+        for law, eigenvalues in (
+            ("gaussian", (0.33, 0.53)),
+            ("rademacher", (0.33, 0.53)),
+            ("gaussian", (0.4, 0.72, 0.95)),
+        )
+        for eigenvalue in eigenvalues
     ),
     budget=6144,
     seconds=0.77,
@@ -155,6 +159,8 @@ WIGNER_CLAIMS = (
         margin=0.01,
         relative=False,
         margin_reason="finite size is O(1/P) away from the threshold, 0.003 at P = 200",
+        pilot="the distance of the spikes from the threshold: at 1.49 sigma 6144 first draws were 0.008 lower than "
+        "predicted, and undecided",
         rivals={
             "square root": lambda p: math.sqrt(_theorem_10(p)),
             "first power": lambda p: 1 - scale(p) / p.eigenvalue,
@@ -243,7 +249,7 @@ def sampled_hessians(block: Block, point: Point) -> Arrays:
         batch = whole if drawn == point.batch_size else batch
     noise = batch / point.batch_size - whole / point.dataset_size
     top = ensembles.top_eigenvalue(ensembles.spiked(noise, v, point.eigenvalue))
-    return {"eigenvalue": top - _along(noise, v)}
+    return {"eigenvalue": top - _quadratic_form(noise, v)}
 
 
 def one_spike(block: Block, point: Point) -> Arrays:
@@ -399,7 +405,7 @@ def other_noise(block: Block, point: Point) -> Arrays:
         v = ensembles.unit_vectors(block, point.dim)
     side = math.copysign(1.0, point.spike)
     top = ensembles.top_eigenvalue(side * ensembles.spiked(noise, v, point.spike))
-    return {"eigenvalue": side * top - _along(noise, v)}
+    return {"eigenvalue": side * top - _quadratic_form(noise, v)}
 
 
 def _noise(block: Block, point: Point) -> Any:
@@ -574,7 +580,7 @@ def _dense(block: Block, noise: Any, spike: float, known: outliers.Outlier, *, m
     whole = ensembles.spiked(noise, v, spike)
     value, vector = ensembles.top_eigenpair(whole)
     value = (value + ensembles.top_eigenvalue(whole)) / 2
-    return _over_theory(value - (_along(noise, v) - mean), (vector * v).sum(1).square(), known)
+    return _over_theory(value - (_quadratic_form(noise, v) - mean), (vector * v).sum(1).square(), known)
 
 
 CASES = {

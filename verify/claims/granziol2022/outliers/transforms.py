@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate.matrices import ensembles
@@ -71,7 +72,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 # --- appendix A.1: transforms and freeness -------------------------------------------------------------------
 
 
-def blue_function(_: np.random.Generator, point: Point) -> Arrays:
+def blue_function(_: Generator, point: Point) -> Arrays:
     """R from the inverse of the transform of the density, at several w, and in closed form."""
     law, w = law_at(point), np.array(point.w)
     z = inverse(law, w)
@@ -91,7 +92,7 @@ LAWS = (
 )
 
 
-def inverse_derivative(_: np.random.Generator, point: Point) -> Arrays:
+def inverse_derivative(_: Generator, point: Point) -> Arrays:
     """Derivative of the blue function 1/w + R(w) at w = S(z), for z beyond the spectrum."""
     law = law_at(point)
     z = law.edges[1] * np.array([1.1, 1.7, 3.3])
@@ -126,7 +127,7 @@ def _mixed_moment(p: Point) -> Any:
     return rmt.alternating_moment(sigma_a=p.sigma_a, sigma_b=p.sigma_b, dim=p.dim)
 
 
-def subordination(_: np.random.Generator, point: Point) -> Arrays:
+def subordination(_: Generator, point: Point) -> Arrays:
     """Shift of the argument by noise: z - u, where the transform of A at u equals that of A + noise at z.
 
     A and the noise are free semicircles, so the sum is one of their variances' sum.
@@ -230,7 +231,7 @@ FREENESS = (
 # --- appendix A.2: one spike ---------------------------------------------------------------------------------
 
 
-def rank_one_transform(_: np.random.Generator, point: Point) -> Arrays:
+def rank_one_transform(_: Generator, point: Point) -> Arrays:
     """Transform of the matrix lambda v v^T of dimension N, from its eigenvalues, at complex u."""
     u, spike = complex(*point.u), point.spike
     v = np.cos(np.arange(point.dim))
@@ -368,7 +369,7 @@ def _semicircle_51(p: Point) -> complex:
     return complex(Semicircle(sigma=width).stieltjes(_wishart_point(p) - p.variance))
 
 
-def t_transform(_: np.random.Generator, point: Point) -> Arrays:
+def t_transform(_: Generator, point: Point) -> Arrays:
     """Points z with T(z) = z S(z) - 1 = 1/theta for Wishart noise, and those of other readings of eq. (53)."""
     law, thetas = law_at(point), np.array(point.thetas)
     inverse = [root_above(law, lambda z, at=at: z * transform(law, z) - 1 - 1 / at) for at in point.thetas]
@@ -395,7 +396,7 @@ def _roots(s: Any, spike: float, dim: int) -> tuple[Any, Any]:
     return (s * spike - 1 - root) / (2 * s), (s * spike - 1 + root) / (2 * s)
 
 
-def rank_one_root(rng: np.random.Generator, point: Point) -> Arrays:
+def rank_one_root(rng: Generator, point: Point) -> Arrays:
     """Point where the transform of one term r r^T / N is s, in the appendix's sign, and the roots of its equation."""
     spike = point.ratio * point.variance
     _, other = _roots(point.s, spike, point.dim)
@@ -407,7 +408,7 @@ def rank_one_root(rng: np.random.Generator, point: Point) -> Arrays:
     }
 
 
-def expanded_roots(rng: np.random.Generator, point: Point) -> Arrays:
+def expanded_roots(rng: Generator, point: Point) -> Arrays:
     """Point at which the transform of one term is s, and the root expanded to first order in 1/P."""
     dim, s = point.dim, point.s
     spike = point.ratio * point.variance
@@ -424,7 +425,7 @@ def expanded_roots(rng: np.random.Generator, point: Point) -> Arrays:
     }
 
 
-def _of_one_term(rng: np.random.Generator, point: Point) -> float:
+def _of_one_term(rng: Generator, point: Point) -> float:
     """Point z at which the mean of 1 / (eigenvalue - z), over the eigenvalues of one term, is s."""
     dim, s = point.dim, point.s
     r = rng.standard_normal(dim)
@@ -450,7 +451,7 @@ TERMS = (
 )
 
 
-def sum_of_terms(_: np.random.Generator, point: Point) -> Arrays:
+def sum_of_terms(_: Generator, point: Point) -> Arrays:
     """R of the sum of N free rank-one terms, from the exact root for one of them at a large dimension."""
     s, dim = np.array(point.s), point.dim
     spike = point.ratio * point.variance

@@ -406,10 +406,6 @@ LEAST_SQUARES = Experiment(
 )
 
 
-def _least_squares(p: Point) -> Any:
-    return learning_rates.gaussian_least_squares_limit(p.batch_size, p.dim)
-
-
 def _growth(p: Point, dim: int) -> Any:
     return learning_rates.gaussian_least_squares_growth(p.rate, batch_size=p.batch_size, dim=dim) ** p.steps
 
@@ -436,7 +432,7 @@ LEAST_SQUARES_CLAIMS = (
         "constant is linear in the batch size, then flat.",
         kind=Kind.RATIO,
         score=("twice trace", "square"),
-        predict=_least_squares,
+        predict=lambda p: learning_rates.gaussian_least_squares_limit(p.batch_size, p.dim),
         rivals={
             "2 over the Marchenko-Pastur edge": lambda p: 2 / (1 + math.sqrt(p.dim / p.batch_size)) ** 2,
             "gradient descent": lambda _: 2.0,

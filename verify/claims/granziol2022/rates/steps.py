@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate.monte_carlo import Point
 from simulate.training import optimisers
@@ -21,14 +22,14 @@ ROUNDING = "two routes in float64"
 # --- one step: eqs. (22) and (26) ----------------------------------------------------------------------------
 
 
-def quadratic(rng: np.random.Generator, dim: int) -> tuple[np.ndarray[Any, Any], ...]:
+def quadratic(rng: Generator, dim: int) -> tuple[np.ndarray[Any, Any], ...]:
     """A positive definite Hessian, a positive definite preconditioner that does not commute with it, and weights."""
     factors = rng.standard_normal((2, dim, dim + 2))
     h, a = factors @ factors.swapaxes(1, 2) / dim + 0.3 * np.eye(dim)
     return h, a, rng.standard_normal(dim)
 
 
-def plain_step(rng: np.random.Generator, point: Point) -> Arrays:
+def plain_step(rng: Generator, point: Point) -> Arrays:
     """Change of the loss in one step, from the loss at both ends and from gradient and Hessian."""
     h, _, w = quadratic(rng, point.dim)
     loss, g = (lambda x: x @ h @ x / 2), h @ w
@@ -46,7 +47,7 @@ def plain_step(rng: np.random.Generator, point: Point) -> Arrays:
     }
 
 
-def preconditioned_step(rng: np.random.Generator, point: Point) -> Arrays:
+def preconditioned_step(rng: Generator, point: Point) -> Arrays:
     """Change of a quadratic loss in one step with a damped preconditioner, for one gradient."""
     g, h, _, a, changes = _preconditioned(rng, point)
     return {
@@ -58,7 +59,7 @@ def preconditioned_step(rng: np.random.Generator, point: Point) -> Arrays:
     }
 
 
-def averaged_step(rng: np.random.Generator, point: Point) -> Arrays:
+def averaged_step(rng: Generator, point: Point) -> Arrays:
     """Change in a preconditioned step, averaged over signs of the gradient along the preconditioner's eigenvectors."""
     g, h, b, a, changes = _preconditioned(rng, point)
     return {
@@ -71,7 +72,7 @@ def averaged_step(rng: np.random.Generator, point: Point) -> Arrays:
     }
 
 
-def _preconditioned(rng: np.random.Generator, point: Point) -> tuple[Any, ...]:
+def _preconditioned(rng: Generator, point: Point) -> tuple[Any, ...]:
     """One gradient, Hessian, preconditioner without damping and with it, and the changes of the loss for all signs."""
     h, b, w = quadratic(rng, point.dim)
     a = b + point.damping * np.eye(point.dim)
@@ -116,7 +117,7 @@ def expected_ascent(point: Point, *, guaranteed: bool) -> float:
     return max(0.0, rate / 2 * form.mean() / square.mean() - 1)
 
 
-def _bound_violation(rng: np.random.Generator, point: Point, *, average: bool = False) -> float:
+def _bound_violation(rng: Generator, point: Point, *, average: bool = False) -> float:
     """Excess of the change over the bound, relative to the first order, for a gradient turned towards the top.
 
     In one dimension, its distance from the bound.
@@ -238,7 +239,7 @@ STEP_CLAIMS = (
 # --- momentum: eqs. (24) and (25) ----------------------------------------------------------------------------
 
 
-def _polyak(_: np.random.Generator, point: Point) -> Arrays:
+def _polyak(_: Generator, point: Point) -> Arrays:
     """Contraction of products of 2^48 steps of the heavy ball: best constants, as our copy reads, and others."""
     top, low = point.largest, point.smallest
     best, ball = learning_rates.heavy_ball(top, low), optimisers.heavy_ball_step
@@ -255,7 +256,7 @@ def _polyak(_: np.random.Generator, point: Point) -> Arrays:
     }
 
 
-def _nesterov(_: np.random.Generator, point: Point) -> Arrays:
+def _nesterov(_: Generator, point: Point) -> Arrays:
     """Contraction of products of 2^48 steps of Nesterov's method: usual constants, as our copy reads, and others."""
     top, low = point.largest, point.smallest
     usual = learning_rates.nesterov(top, low)
@@ -269,7 +270,7 @@ def _nesterov(_: np.random.Generator, point: Point) -> Arrays:
     }
 
 
-def _best_nesterov(_: np.random.Generator, point: Point) -> Arrays:
+def _best_nesterov(_: Generator, point: Point) -> Arrays:
     """Contraction of products of 2^48 steps of Nesterov's method with the constants that contract most."""
     top, low = point.largest, point.smallest
     usual, best = learning_rates.nesterov(top, low), learning_rates.best_nesterov(top, low)
@@ -291,7 +292,7 @@ def _contraction(point: Point, step: Any, *constants: Any) -> float:
     return optimisers.step_contraction(step(*map(float, constants)), spectrum)
 
 
-def _contraction_error(_: np.random.Generator, p: Point, *, of: str = "") -> float:
+def _contraction_error(_: Generator, p: Point, *, of: str = "") -> float:
     """Predicted less iterated contraction of either method."""
     low = p.share * p.largest
     step = (optimisers.nesterov_step if p.look_ahead else optimisers.heavy_ball_step)(p.rate, p.momentum)

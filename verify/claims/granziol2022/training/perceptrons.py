@@ -134,8 +134,8 @@ def tried(trained: Trained, rates: Array, *, size: int, steps: int, rule: rules.
         trial_training.CommonBatches(samples=samples.each, size=size, seed=seed, drop_last=True)
         for seed in trained.seeds
     ]
-    asked = torch.from_numpy(rates).to(trained.start[0])
-    run = grids.train(stack, trained.start, samples, batches, rates=asked, steps=steps, rule=rule)
+    grid = torch.from_numpy(rates).to(trained.start[0])
+    run = grids.train(stack, trained.start, samples, batches, rates=grid, steps=steps, rule=rule)
     losses, _ = grids.ends_measured(stack, run, samples, size=trained.most)
     trains = losses < trained.constant[:, None]
     return TriedRates(rates, losses.double().cpu().numpy(), trains.cpu().numpy())

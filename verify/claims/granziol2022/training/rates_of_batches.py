@@ -450,13 +450,13 @@ BY_BATCH_SIZE = Observation(
 
 def cost_of_rates(point: Point) -> Cost:
     """All rates at once, twice a pass forth and back for each, as their own kernels are counted; Adam keeps copies."""
-    forward, kept = pass_cost(point)
+    forward, activations = pass_cost(point)
     layers, rates = vgg_layers(point), 2 * point.rungs
     weights = sum(count for count, _ in layers)
     steps = [_steps(point, size) for size in point.batch_size]
     passed = sum(6 * count * size for count, size in zip(steps, point.batch_size, strict=True))
     passed += len(steps) * point.samples
-    held = 6 * weights + kept * max(3 * max(point.batch_size), point.chunk)
+    held = 6 * weights + activations * max(3 * max(point.batch_size), point.chunk)
     return Cost(4 * rates * held, rates * forward * passed, 25 * len(layers) * sum(steps) + 1000)
 
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate import eigenvalues, objectives, operators
@@ -49,7 +50,7 @@ def batches_through_training(block: Block, point: Point) -> Arrays:
     return stacked_rows([_batches_of(rng, point, block.device) for rng in block.streams])
 
 
-def _batches_of(rng: np.random.Generator, point: Point, device: str) -> Arrays:
+def _batches_of(rng: Generator, point: Point, device: str) -> Arrays:
     network = (vgg_at_start if "stages" in point else lenet_at_start)(rng, point, device)
     rows = []
     for checkpoint in network.trained(rng, point, point.done):
@@ -71,7 +72,7 @@ def _scores_of_lost_run(point: Point, loss: float) -> Arrays:
     return {**dict.fromkeys(("full", "total", "concentration", *names), math.nan), "loss": loss}
 
 
-def _compare_predictions(network: Classifier, rng: np.random.Generator, point: Point) -> Arrays:
+def _compare_predictions(network: Classifier, rng: Generator, point: Point) -> Arrays:
     import torch
 
     objective, size = network.objective(), len(network.labels)
@@ -99,12 +100,12 @@ def _compare_predictions(network: Classifier, rng: np.random.Generator, point: P
     return found
 
 
-def _top(matrix: Any, rng: np.random.Generator, count: int = 1) -> eigenvalues.Extremes:
+def _top(matrix: Any, rng: Generator, count: int = 1) -> eigenvalues.Extremes:
     return eigenvalues.extremes(matrix, rng, largest=count, tolerance=TOLERANCE)
 
 
 def _noise(
-    objective: objectives.Objective, rng: np.random.Generator, whole: eigenvalues.Extremes, point: Point
+    objective: objectives.Objective, rng: Generator, whole: eigenvalues.Extremes, point: Point
 ) -> Noise:
     """P sigma^2 by probes, the noise along v_1 exactly, and second order with curvature 0 beyond the directions."""
     matrix: Any = "hessian" if point.matrix == "hessian" else "gauss_newton"
@@ -158,7 +159,7 @@ def augmented_data(block: Block, point: Point) -> Arrays:
     return stacked_rows([_augmented(rng, point, block.device) for rng in block.streams])
 
 
-def _augmented(rng: np.random.Generator, point: Point, device: str) -> Arrays:
+def _augmented(rng: Generator, point: Point, device: str) -> Arrays:
     import torch
 
     network = lenet_at_start(rng, point, device)
@@ -347,14 +348,14 @@ def cost_of_course(point: Point) -> Cost:
 
     The Hessian takes another search, since the law of own directions is that of the Gauss-Newton matrix.
     """
-    forward, kept = pass_cost(point)
+    forward, activations = pass_cost(point)
     layers, states, samples = vgg_layers(point), len(point.done), point.samples
     weights = sum(count for count, _ in layers)
     training = 3 * forward * point.epochs * samples
     whole = (410 if point.matrix == "hessian" else 290) * samples
     batches = 33 * 10 * sum(point.batch_sizes)
     chunk = min(point.chunk, samples)
-    held = 6 * kept * chunk + weights * (16 + 6 * DIRECTIONS)
+    held = 6 * activations * chunk + weights * (16 + 6 * DIRECTIONS)
     launches = len(layers) * (25 * point.epochs * samples / point.training_batch)
     launches += len(layers) * states * (6_000 + 10_000 * -(-samples // chunk))
     return Cost(4 * held + 2**30, training + states * (whole + batches) * forward, launches)
