@@ -236,7 +236,7 @@ def _add_plot(commands: Any) -> None:
     plot.add_argument(
         "--out",
         metavar="FILE",
-        help="file of the figure (default: the id of the claim, main or the paper, in this folder)",
+        help="file of the figure (default: named by the claim, in this folder)",
     )
 
 

@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from verify.page import wording
 from verify.page.canvas import Scale
 from verify.page.drawing import Floats, Limits, finite_values, width_of
 from verify.results import PointOutcome
+
+STEPS = {True: [1, 2, 5, 10], False: [1, 2, 2.5, 5, 10]}
+"""Steps between whole numbers, and between any."""
 
 SIDES_LINEAR = 12.0
 """Deviations up to so many margins are drawn linearly; beyond, the axis is logarithmic outside the band."""
@@ -39,8 +42,7 @@ def scale(name: str, ends: Limits, *, logarithmic: bool = False, whole: bool = F
     found = powers(*ends) if logarithmic else []
     texts = {value: tick_text(value) for value in found}
     if not found:
-        steps = [1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10]
-        values = MaxNLocator(nbins=4, steps=steps, integer=whole).tick_values(*ends)
+        values = MaxNLocator(nbins=4, steps=STEPS[whole], integer=whole).tick_values(*ends)
         found = [1.0 * m * 10.0**k for k in _decades(ends) for m in (1, 2, 5)] if logarithmic else [*values]
         found = [value for value in found if ends[0] <= value <= ends[1]]
         if len(found) < 2:
@@ -139,6 +141,20 @@ def margins_scale(points: Sequence[PointOutcome], name: str, *, from_zero: bool)
     shown = sorted({value for value in wanted if ends[0] <= value <= ends[1]})
     texts = {value: tick_text(value) for value in shown}
     return Scale(name + ", logarithmic beyond 1" * bent, ends, shown, texts=texts, bent=bent)
+
+
+def decades(axis: Any, low: float, high: float) -> None:
+    """Give a logarithmic axis its ticks between two numbers."""
+    made = scale("", (low, high), logarithmic=True)
+    axis.set_major_locator(FixedLocator([*made.ticks]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: made.texts.get(float(value), "")))
+
+
+def plain_ticks(axis: Any, *, whole: bool = False) -> None:
+    """Give an axis a few round numbers, `whole` ones where others mean nothing, whatever its ends will be."""
+    axis.set_major_locator(MaxNLocator(nbins=5, steps=STEPS[whole], integer=whole))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: wording.numeral(round(value, 14), 6)))
 
 
 def tick_text(value: float, _: Any = None) -> str:

@@ -62,6 +62,14 @@ class Panel(NamedTuple):
         return self.above + self.height + self.below
 
 
+def inches(
+    height: float, draw: Any, *, left: float = 0.72, right: float = 0.22, top: float = 0.42, bottom: float = 0.5,
+    notes: str = "",
+) -> Panel:  # fmt: skip
+    """A panel whose drawing names its own axes, with its lengths in inches."""
+    return Panel(72 * height, draw, notes, 72 * left, 72 * right, 72 * top, 72 * bottom)
+
+
 class Heading(NamedTuple):
     """What stands above the panels: its height, and what draws it from the top left corner."""
 
@@ -77,29 +85,31 @@ def stack(
     heading: Heading | None = None,
     columns: int = 1,
 ) -> Figure:
-    """A heading above panels, in columns; below them their notes, and the small print `mark` at the foot."""
-    notes = [line for panel in panels for line in in_lines(panel.note, width - 2 * EDGE, 8.5)]
-    rows = [panels[k : k + columns] for k in range(0, len(panels), columns)]
+    """A heading above panels, in columns; below each row of panels its notes; `mark` is the small print at the foot."""
+    rows: list[tuple[Sequence[Panel], list[str]]] = []
+    for k in range(0, len(panels), columns):
+        lines = [line for panel in panels[k : k + columns] for line in panel.note.splitlines()]
+        notes = [part for line in lines for part in in_lines(line, width - 2 * EDGE, 8.5)]
+        rows.append((panels[k : k + columns], notes))
     top = heading.height if heading else 0.0
-    foot = 8.5 * LEADING * len(notes) + FOOT * bool(mark)
-    total = top + sum(max(panel.total for panel in row) for row in rows) + foot + 2 * EDGE
+    heights = [max(panel.total for panel in shown) + 8.5 * LEADING * len(notes) for shown, notes in rows]
+    total = top + sum(heights) + FOOT * bool(mark) + 2 * EDGE
     figure = Figure(figsize=(width / 72, total / 72), label=label)
     FigureCanvasAgg(figure)
+    small: Any = {"color": PALETTE["muted"], "va": "top", "parse_math": False}
     y = total - EDGE
     if heading:
         heading.draw(figure, EDGE, y, width - 2 * EDGE)
         y -= top
     own = (width - 2 * EDGE) / columns
-    for row in rows:
-        for k, panel in enumerate(row):
+    for (shown, notes), height in zip(rows, heights, strict=True):
+        for k, panel in enumerate(shown):
             x, inside = EDGE + k * own + panel.left, own - panel.left - panel.right
             base = y - panel.above - panel.height
             panel.draw(figure.add_axes((x / width, base / total, inside / width, panel.height / total)))
-        y -= max(panel.total for panel in row)
-    small: Any = {"color": PALETTE["muted"], "va": "top", "parse_math": False}
-    for line in notes:
-        figure.text(EDGE / width, y / total, line, fontsize=8.5, **small)
-        y -= 8.5 * LEADING
+        y -= height
+        for k, line in enumerate(reversed(notes), 1):
+            figure.text(EDGE / width, (y + 8.5 * LEADING * k) / total, line, fontsize=8.5, **small)
     if mark:
         figure.text(1 - EDGE / width, (y - 2) / total, mark, fontsize=7.0, ha="right", **small)
     return figure

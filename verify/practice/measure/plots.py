@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from verify.page import wording
 from verify.page.axes import decades, plain_ticks
-from verify.page.drawing import Panel, shorten, stack
+from verify.page.drawing import Panel, inches, shorten, stack
 from verify.page.theme import PALETTE, STYLE
 from verify.practice.measure.measurement import (
     Eigenvalue,
@@ -139,11 +139,11 @@ def _heights(axes: Axes, logarithmic: bool) -> None:
 
 def _figure(panels: list[Panel], label: str) -> Figure:
     with mpl.rc_context(STYLE):
-        return stack(panels, label, "", width=_WIDTH)
+        return stack(panels, label, "", width=72 * _WIDTH)
 
 
 def _panel(height: float, draw: Callable[[Axes], None], notes: str) -> Panel:
-    return Panel(height, draw, left=0.82, notes=notes)
+    return inches(height, draw, left=0.82, notes=notes)
 
 
 def _matrices(found: Measurement) -> list[tuple[str, Matrix]]:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from verify.gallery.parts import MEASURED, batch_axis, curve
-from verify.page.drawing import Floats, Panel, stack
+from verify.page.drawing import Floats, inches, stack
 from verify.page.theme import PALETTE, STYLE
 from verify.practice.plan.linearised import Linearised
 from verify.practice.plan.planned import Plan
@@ -26,16 +26,16 @@ _WIDTH = 6.2
 
 def plan_figure(made: Plan) -> Figure:
     """Rate against batch size, both logarithmic: a panel for each section of the plan."""
-    panels = [Panel(2.6, lambda axes: _draw_trials(axes, made), bottom=0.8)] if made.trials else []
+    panels = [inches(2.6, lambda axes: _draw_trials(axes, made), bottom=0.8)] if made.trials else []
     found = made.linearised
     if found is not None:
-        panels.append(Panel(2.6, lambda axes: _draw_bracket(axes, found), bottom=1.0))
+        panels.append(inches(2.6, lambda axes: _draw_bracket(axes, found), bottom=1.0))
         if found.anchor is not None:
-            panels.append(Panel(1.0, lambda axes: _draw_adam(axes, found)))
+            panels.append(inches(1.0, lambda axes: _draw_adam(axes, found)))
     if made.batch_curvature:
-        panels.append(Panel(2.0, lambda axes: _draw_batches(axes, made)))
+        panels.append(inches(2.0, lambda axes: _draw_batches(axes, made)))
     with mpl.rc_context(STYLE):
-        return stack(panels, "Learning rate against batch size", f"losscurv · seed {made.seed}", _WIDTH)
+        return stack(panels, "Learning rate against batch size", f"losscurv · seed {made.seed}", 72 * _WIDTH)
 
 
 def draw_rates(axes: Axes, made: Plan) -> None:

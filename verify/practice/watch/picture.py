@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from verify.page.axes import decades, plain_ticks
-from verify.page.drawing import Panel, stack
+from verify.page.drawing import Panel, inches, stack
 from verify.page.theme import PALETTE, STYLE
 from verify.practice.watch.record import CurvatureRecord
 from verify.results.lines import spans_decades
@@ -43,11 +43,11 @@ def watch_figure(records: Records) -> Figure:
     last = records[-1]
     with mpl.rc_context(STYLE):
         took = f" · measuring took {100 * last.share:.1f} % of the time" if len(records) > 1 else ""
-        return stack(panels, "Curvature through training", f"losscurv{took}", _WIDTH)
+        return stack(panels, "Curvature through training", f"losscurv{took}", 72 * _WIDTH)
 
 
 def _panel(height: float, draw: Callable[[Axes], None], more: float = 0.0) -> Panel:
-    return Panel(height, draw, left=0.82, bottom=0.5 + more)
+    return inches(height, draw, left=0.82, bottom=0.5 + more)
 
 
 def _loss(axes: Axes, records: Records) -> None:
