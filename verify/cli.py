@@ -429,7 +429,9 @@ def _plot_one(options: argparse.Namespace) -> int:
     from verify.running.options import REPORT_DIR, load_results
 
     if options.output is not None:
-        raise ValueError("--output is for the whole report; name the file of one figure with --out")
+        raise ValueError(
+            "--output cannot be combined with --claim, --main or --paper; name the file of the figure with --out"
+        )
     ending = Path(options.out).suffix.removeprefix(".").lower() if options.out else ""
     form = options.format or ending or "svg"
     if form not in plots.FORMATS:

@@ -131,7 +131,7 @@ def plot(
     panels
         "main" for one panel: prediction, margin, measured points, rivals. "all" adds the deviations in margins.
     width
-        Inches, 3 to 30; about 7 if None. Texts keep their size. Of main plots as many stand side by side as fit; 4 if
+        Inches, 5 to 30; about 7 if None. Texts keep their size. Of main plots as many stand side by side as fit; 4 if
         None.
     main, paper
         In place of a claim: all main plots of the run, or those of a paper, side by side.
@@ -152,8 +152,8 @@ def plot(
     >>> found = report(claim=["vysogorets2024/softmax-rank"])
     >>> plot(found, "vysogorets2024/softmax-rank").get_label()
     'vysogorets2024/softmax-rank: agrees'
-    >>> plot(found, "vysogorets2024/softmax-rank", width=3.5).get_size_inches()[0]
-    np.float64(3.5)
+    >>> plot(found, "vysogorets2024/softmax-rank", width=6).get_size_inches()[0]
+    np.float64(6.0)
     """
     if bool(claim) == (main or bool(paper)):
         raise ValueError("plot needs a claim, or main=True, or a paper")

@@ -27,7 +27,7 @@ NEAR = 4.5
 """Rivals and ends of intervals up to so many margins away are inside the frame."""
 
 
-def span(places: Sequence[float], *, logarithmic: bool) -> Limits:
+def padded_ends(places: Sequence[float], *, logarithmic: bool = False) -> Limits:
     """Ends of a horizontal axis, with room beside its first and last place."""
     low, high = min(places), max(places)
     if logarithmic:
@@ -37,7 +37,7 @@ def span(places: Sequence[float], *, logarithmic: bool) -> Limits:
     return low - pad, high + pad
 
 
-def scale(name: str, ends: Limits, *, logarithmic: bool = False, whole: bool = False) -> Scale:
+def plain_scale(name: str, ends: Limits, *, logarithmic: bool = False, whole: bool = False) -> Scale:
     """An axis with a few round numbers as ticks, `whole` ones if asked for, or powers of ten."""
     found = powers(*ends) if logarithmic else []
     texts = {value: tick_text(value) for value in found}
@@ -66,17 +66,12 @@ def powers(low: float, high: float) -> list[float]:
     return [10.0**k for k in range(first, last + 1, step)] if last - first >= 2 else []
 
 
-def uncrowded(
-    names: Mapping[float, str], ends: Limits, room: float, *, logarithmic: bool = False
-) -> list[float]:
-    """Return the ticks whose names do not overlap those of earlier ones, along an axis of so many points."""
-    kept: list[tuple[float, float, float]] = []
-    for value, name in names.items():
-        place = room * float(share_of(np.array([value]), ends, logarithmic=logarithmic)[0])
-        half = max(width_of(line, 9.5) for line in name.split("\n")) / 2 + 3
-        if all(abs(place - other) >= half + more for other, more, _ in kept):
-            kept.append((place, half, value))
-    return sorted(value for *_, value in kept)
+def named_scale(
+    name: str, ends: Limits, texts: Mapping[float, str], *, room: float = 320.0, logarithmic: bool = False
+) -> Scale:
+    """An axis with ticks of its own, of which as many are shown, from the first on, as so many points have room for."""
+    step = math.ceil(sum(width_of(text, 9.5) + 12 for text in texts.values()) / room)
+    return Scale(name, ends, [*texts][::step], logarithmic, texts)
 
 
 def limits_around(core: Floats, others: Floats, *, least: float = 0.0, logarithmic: bool = False) -> Limits:
@@ -145,7 +140,7 @@ def margins_scale(points: Sequence[PointOutcome], name: str, *, from_zero: bool)
 
 def decades(axis: Any, low: float, high: float) -> None:
     """Give a logarithmic axis its ticks between two numbers."""
-    made = scale("", (low, high), logarithmic=True)
+    made = plain_scale("", (low, high), logarithmic=True)
     axis.set_major_locator(FixedLocator([*made.ticks]))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: made.texts.get(float(value), "")))

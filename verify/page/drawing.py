@@ -70,7 +70,7 @@ def inches(
     return Panel(72 * height, draw, notes, 72 * left, 72 * right, 72 * top, 72 * bottom)
 
 
-class Heading(NamedTuple):
+class TopLines(NamedTuple):
     """What stands above the panels: its height, and what draws it from the top left corner."""
 
     height: float
@@ -82,7 +82,7 @@ def stack(
     label: str,
     mark: str,
     width: float = WIDTH,
-    heading: Heading | None = None,
+    heading: TopLines | None = None,
     columns: int = 1,
 ) -> Figure:
     """A heading above panels, in columns; below each row of panels its notes; `mark` is the small print at the foot."""
@@ -232,16 +232,11 @@ def draw_mark(
 ) -> None:
     """The marker of a verdict, an arrow where the value lies beyond the edge; of several points at one height too.
 
-    `mark` replaces its shape where that tells something else. Hollow while undecided; then crossed if it disagrees.
+    `mark` replaces its shape where that tells something else. Hollow while undecided.
     """
     places, colour = np.atleast_1d(x), colour or PALETTE.get(point.verdict, PALETTE["ink"])
     heights = np.full(len(places), y)
     hollow = point.verdict == "undecided"
-    crossed = bool(mark) and not beyond and point.verdict == "disagrees"
-    if crossed:  # behind the mark, whose shape tells the curve: a cross inside would make another one of it
-        axes.plot(
-            places, heights, ls="", marker="x", ms=2.0 * size, mew=1.0, mec=colour, zorder=3.9, clip_on=False
-        )  # fmt: skip
     axes.plot(
         places,
         heights,

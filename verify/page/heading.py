@@ -1,21 +1,22 @@
-r"""Heading of a figure: its formula, or its sentence, then paper and equation with the verdict."""
+r"""TopLines of a figure: its formula, or its sentence, then paper and equation with the verdict."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import product
 
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Affine2D
 
-from verify.page.drawing import LEADING, MARKERS, Heading, in_lines, width_of
+from verify.page.drawing import LEADING, TopLines, in_lines, width_of
 from verify.page.formulas import top_level_pieces, typeset
 from verify.page.theme import PALETTE
+from verify.page.vocabulary import SYMBOLS
 from verify.results import Row
 
 FORMULA, SMALLEST = 14.0, 11.0
@@ -91,32 +92,40 @@ def formula_lines(latex: str, room: float) -> tuple[list[str], float]:
     if "$" in latex or len(latex) > LONGEST or not (pieces and all(pieces)):
         return [], FORMULA
     joined = [text.strip("$") for text in pieces]
-    ways = [[joined], *([joined[:k], joined[k:]] for k in range(len(joined) - 1, 0, -1))]
-    for size in (FORMULA, 0.5 * (FORMULA + SMALLEST), SMALLEST):
-        for way in ways:
-            lines = ["$" + r"\quad ".join(part) + "$" for part in way]
-            if all(_extent(line, size)[0] <= room for line in lines):
-                return lines, size
+    ways = [
+        ["$" + r"\quad ".join(part) + "$" for part in (joined[:k], joined[k:]) if part]
+        for k in range(len(joined), 0, -1)
+    ]
+    for size, lines in product((FORMULA, SMALLEST), ways):
+        if all(_extent(line, size)[0] <= room for line in lines):
+            return lines, size
     return [], FORMULA
 
 
-def heading(row: Row, width: float) -> Heading:
+def heading(row: Row, width: float) -> TopLines:
     """The formula of a row, or its sentence where the formula is none or too long; paper and equation; the verdict."""
     formulas, size = formula_lines(row.statement, width)
     printed = "as our copy reads: " if "copy" in row.reading else ""
-    return _heading(formulas, size, row.says or row.id, printed + row.source, width, row.verdict)
+    return _heading(
+        formulas,
+        size,
+        row.says or row.id,
+        printed + row.source,
+        width,
+        f"{SYMBOLS.get(row.verdict, SYMBOLS['broken'])} {row.verdict}",
+    )
 
 
-def sentence_heading(sentence: str, source: str, width: float) -> Heading:
+def sentence_heading(sentence: str, source: str, width: float) -> TopLines:
     """A sentence, and where it is from."""
     return _heading([], FORMULA, sentence, source, width, "")
 
 
 def _heading(
     formulas: list[str], size: float, sentence: str, source: str, width: float, verdict: str
-) -> Heading:
+) -> TopLines:
     said = [] if formulas else in_lines(typeset(sentence), width, SENTENCE)
-    aside = width_of(verdict, SOURCE) + 26 if verdict else 0.0
+    aside = width_of(verdict, SOURCE) + 14
     below = in_lines(typeset(source), width - aside, SOURCE)
     heights = [_extent(line, size)[1] + GAP for line in formulas] + [SENTENCE * LEADING] * len(said)
     total = sum(heights) + GAP + SOURCE * LEADING * len(below) + GAP
@@ -140,21 +149,12 @@ def _heading(
             y -= SENTENCE * LEADING
         y -= GAP
         if verdict:
-            _draw_verdict(figure, verdict, x + room, y)
+            colour = PALETTE.get(verdict[2:], PALETTE["ink"])
+            figure.text(
+                (x + room) / wide, y / tall, verdict, ha="right", color=colour, fontsize=SOURCE, va="top"
+            )
         for line in below:
             figure.text(x / wide, y / tall, line, color=PALETTE["muted"], fontsize=SOURCE, va="top")
             y -= SOURCE * LEADING
 
-    return Heading(total, draw)
-
-
-def _draw_verdict(figure: Figure, verdict: str, right: float, top: float) -> None:
-    """Write a verdict with its mark before it, in its colour."""
-    wide, tall = (72 * inches for inches in figure.get_size_inches())
-    colour = PALETTE.get(verdict, PALETTE["ink"])
-    figure.text(right / wide, top / tall, verdict, ha="right", color=colour, fontsize=SOURCE, va="top")
-    mark = Line2D(
-        [(right - width_of(verdict, SOURCE) - 9) / wide], [(top - 5.5) / tall], marker=MARKERS.get(verdict, "o"),
-        ms=7.0, ls="", mec=colour, mfc=PALETTE["paper"] if verdict == "undecided" else colour, mew=1.2,
-    )  # fmt: skip
-    figure.add_artist(mark)
+    return TopLines(total, draw)

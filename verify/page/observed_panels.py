@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from verify.page import wording
-from verify.page.axes import limits_around, scale, span, uncrowded
-from verify.page.canvas import ABOVE, BELOW, Scale, draw_law, dress
+from verify.page.axes import limits_around, named_scale, padded_ends, plain_scale
+from verify.page.canvas import ABOVE, BELOW, draw_law, dress
 from verify.page.drawing import DASHES, EDGE, WIDTH, Floats, Limits, Panel, drawable, finite_values, in_lines
 from verify.page.panels import brief
 from verify.page.ratios import OFF
@@ -64,14 +64,14 @@ def observed_panels(made: Observed) -> list[Panel]:
     if len(groups) > MOST_PANELS:
         said += f" {len(groups) - MOST_PANELS} more points in the table."
     shown = groups[:MOST_PANELS]
-    side = (WIDTH - 2 * EDGE) / columns_of(len(shown))
+    side = (WIDTH - 2 * EDGE) / panels_beside(len(shown))
     return [
         _panel(made, group, columns, limits, logarithmic, side, said if group is shown[-1] else "")
         for group in shown
     ]
 
 
-def columns_of(count: int) -> int:
+def panels_beside(count: int) -> int:
     """Return how many of so many panels stand side by side."""
     return 1 if count == 1 else 2 if count in (2, 4) else 3
 
@@ -101,12 +101,11 @@ def _panel(
         return np.clip(np.where(values > SMALLEST, values, np.nan) if logarithmic else values, *limits)
 
     def draw(axes: Axes) -> None:
-        ends = span([0.5, len(x) + 0.5] if counted else x.tolist(), logarithmic=decades)
+        ends = padded_ends([0.5, len(x) + 0.5] if counted else x.tolist(), logarithmic=decades)
         names = {float(at): wording.numeral(float(at), 4) for at in x}
-        ticks = uncrowded(names, ends, side - LEFT - RIGHT, logarithmic=decades)
         dress(
-            axes, Scale(made.axis, ends, ticks, decades, names),
-            scale("\n".join(title), limits, logarithmic=logarithmic), left=LEFT, above=above,
+            axes, named_scale(made.axis, ends, names, room=side - LEFT - RIGHT, logarithmic=decades),
+            plain_scale("\n".join(title), limits, logarithmic=logarithmic), left=LEFT, above=above,
         )  # fmt: skip
         axes.axhspan(1 / OFF, OFF, color=PALETTE["band"], linewidth=0)
         draw_law(axes, ends, [1.0, 1.0], lw=1.3)

@@ -26,13 +26,13 @@ from verify.page import wording
 from verify.page.axes import (
     limits_around,
     margins_scale,
+    named_scale,
+    padded_ends,
+    plain_scale,
     powers,
-    scale,
     share_along,
     share_of,
-    span,
     tick_text,
-    uncrowded,
 )
 from verify.page.canvas import ABOVE, BELOW, Scale, draw_law, draw_rival, dress
 from verify.page.drawing import (
@@ -46,7 +46,6 @@ from verify.page.drawing import (
     drawable,
     finite_values,
     in_lines,
-    points_per_pixel,
     tip,
     width_of,
 )
@@ -55,17 +54,16 @@ from verify.page.heading import mathtext
 from verify.page.rival_labels import (
     LEADING,
     SIZE,
-    AboveName,
     LineName,
-    Written,
     dashes_of,
     draw_names,
-    levels,
+    draw_tag,
     line_names,
     name_at,
     names_height,
     names_width,
     shared_lines,
+    write_beside,
 )
 from verify.page.theme import PALETTE
 from verify.page.vocabulary import EXACT
@@ -91,9 +89,8 @@ OWN = ("corrected", "theory")
 BAR = 0.36
 """Half the length of the bar that stands for the prediction at a point; the next point is 1 away."""
 
-CURVE_MARKS = {"o": "●", "^": "▲", "v": "▼"}
-NETWORK_MARKS = {"s": "■", "^": "▲", "v": "▼"}
-"""Marks of the curves of a row that has several, as drawn and as at the end of the curve."""
+MARKS = {False: {"o": "●", "^": "▲", "v": "▼"}, True: {"s": "■", "^": "▲", "v": "▼"}}
+"""Marks of the curves of a row that has several, as drawn and as at the end of the curve; True: on networks."""
 
 OFF_CURVES = "P"
 """Mark of a point on none of the curves that are drawn."""
@@ -132,29 +129,11 @@ class Mark(NamedTuple):
     shape: str = ""
 
 
-class Across(NamedTuple):
-    """The horizontal axis: its name, places, whether it is logarithmic, and its ticks if it has no scale of its own."""
-
-    name: str
-    places: Sequence[float]
-    logarithmic: bool = False
-    ticks: Mapping[float, str] | None = None
-
-    def scale(self, room: float) -> Scale:
-        """The axis, of so many points."""
-        ends = span(self.places, logarithmic=self.logarithmic)
-        if self.ticks is None:
-            whole = all(float(value).is_integer() for value in self.places)
-            return scale(self.name, ends, logarithmic=self.logarithmic, whole=whole)
-        shown = uncrowded(self.ticks, ends, room, logarithmic=self.logarithmic)
-        return Scale(self.name, ends, shown, self.logarithmic, self.ticks)
-
-
 class View(NamedTuple):
     """Content of a panel in the unit of the quantity; `decades` is true for a logarithmic axis."""
 
     title: str
-    across: Across
+    across: Scale
     tracks: list[Track]
     marks: list[Mark]
     note: str
@@ -194,19 +173,16 @@ def _view_panel(row: Row, view: View, width: float) -> Panel:
     ]
     groups = shared_lines(heights)
     names = [*_curve_names(view, limits), *line_names(heights, groups)]
-    up = scale("", limits, logarithmic=view.decades)
+    up = plain_scale("", limits, logarithmic=view.decades)
     left = max(LEFT, 10 + max((width_of(text, 9.5) for text in up.texts.values()), default=0.0))
     right = max(RIGHT, names_width(names))
     room = width - 2 * EDGE - left - right
     title, lift = _named(row, view.title, width - 2 * EDGE)
-    over = view.across.scale(room)
+    over = view.across
     name, drop = _named(row, view.across.name, room + left - 10)
-    ticks = 10.5 * max((text.count("\n") for text in over.texts.values()), default=0)
 
     def draw(axes: Axes) -> None:
-        dress(
-            axes, over._replace(name=name), up._replace(name=title), left=left, above=TOP + lift, below=17 + ticks
-        )  # fmt: skip
+        dress(axes, over._replace(name=name), up._replace(name=title), left=left, above=TOP + lift)
         for x, y, half, rivals, _ in view.tracks:
             low, high = _agreeing(row, limits, y - half, y + half)
             axes.fill_between(x, low, high, color=PALETTE["band"], linewidth=0)
@@ -219,8 +195,8 @@ def _view_panel(row: Row, view: View, width: float) -> Panel:
             draw_measured(axes, point, x, "y", limits, mark=shape, networks=bool(row.data), said=tip(point),
                           size=4.2 if point.verdict else 3.4)  # fmt: skip
 
-    above, below = TOP + lift, BELOW + 6 + ticks + drop
-    return Panel(max(150.0, names_height(names)), draw, view.note, left, right, above, below)
+    height = max(150.0, names_height(names))
+    return Panel(height, draw, view.note, left, right, TOP + lift, BELOW + 6 + drop)
 
 
 def _named(row: Row, words: str, room: float) -> tuple[str, float]:
@@ -286,7 +262,7 @@ def curve_view(row: Row) -> View:
     values = finite_values(*(track.predicted for track in tracks), [p.measured for p in row.points])
     spread = bool(values.size and values.min() > 0 and values.max() / values.min() > 60)
     marks = [
-        Mark(x, point, "" if apart else _shape(row, place))
+        Mark(x, point, "s" * bool(row.data) if apart else _shape(row, place))
         for x, point, place in placed
         if place is not None or apart
     ]
@@ -294,25 +270,16 @@ def curve_view(row: Row) -> View:
     return View(title, _parameter(row), tracks, marks, _note(row), decades=row.relative and spread)
 
 
-def _parameter(row: Row) -> Across:
+def _parameter(row: Row) -> Scale:
     """The axis of the parameter; points side by side, each with its value, where only points are drawn."""
     name, placed = wording.named(row.curves[0].axis), _axis_points(row)
     if drawn_at_points_only(row):
-        return Across(name, [-BAR, len(placed) - 1 + BAR], ticks=_bar_ticks(row))
+        ticks = {x: wording.numeral(_at(row, point), 4) for x, point, _ in placed}
+        return named_scale(name, padded_ends([-BAR, len(placed) - 1 + BAR]), ticks)
     grid = [x for curve in row.curves for x in curve.x]
-    return Across(name, grid, spans_decades(grid))
-
-
-def _bar_ticks(row: Row) -> dict[float, str]:
-    """The value of the parameter at each point, and below it what tells points of one value apart."""
-    placed = _axis_points(row)
-    values = [wording.numeral(_at(row, point), 4) for _, point, _ in placed]
-    if len({*values}) == len(values):
-        return {x: value for (x, *_), value in zip(placed, values, strict=True)}
-    axis = row.curves[0].axis
-    rest = [{k: v for k, v in point.parameters.items() if k != axis} for _, point, _ in placed]
-    names = [in_lines(name, 300 / len(placed), 9.5) for name in short_names(rest)]
-    return {x: "\n".join([value, *name]) for (x, *_), value, name in zip(placed, values, names, strict=True)}
+    logarithmic = spans_decades(grid)
+    whole = all(float(x).is_integer() for x in grid)
+    return plain_scale(name, padded_ends(grid, logarithmic=logarithmic), logarithmic=logarithmic, whole=whole)
 
 
 def _axis_points(row: Row) -> list[tuple[float, PointOutcome, int | None]]:
@@ -334,77 +301,62 @@ def _line(row: Row, place: int) -> Track:
     theory = drawable(beside[0] if beside else curve.predicted)
     half = row.margin * np.abs(theory) if row.relative else np.full(len(curve.x), row.margin)
     rivals = {name: drawable(values) for name, values in curve.rivals.items()}
-    signs = [*(NETWORK_MARKS if row.data else CURVE_MARKS).values()]
-    name = f"{signs[place % len(signs)]} {_curve_name(row, place)}" if len(row.curves) > 1 else ""
-    return Track(np.array(curve.x), drawable(curve.predicted), half, rivals, name)
-
-
-def _curve_name(row: Row, place: int) -> str:
-    """What tells a curve from the others."""
-    return short_names([others(curve) for curve in row.curves])[place]
+    signs = [*MARKS[bool(row.data)].values()]
+    name = short_names([others(curve) for curve in row.curves])[place]
+    return Track(
+        np.array(curve.x),
+        drawable(curve.predicted),
+        half,
+        rivals,
+        name and f"{signs[place % len(signs)]} {name}",
+    )
 
 
 def _bars(row: Row) -> list[Track]:
     """A piece of line at each point, and of each rival that is known there."""
     placed = _axis_points(row)
-    names = dict.fromkeys(name for curve in row.curves for name in curve.rivals)
 
     def pieces(values: Sequence[float]) -> Floats:
         return drawable([part for value in values for part in (value, value, math.nan)])
 
-    def rival(name: str, point: PointOutcome, place: int | None) -> float:
-        curve = row.curves[place] if place is not None else None
-        return (
-            curve.rivals[name][curve.x.index(_at(row, point))] if curve and name in curve.rivals else math.nan
-        )
+    def known(point: PointOutcome, place: int | None) -> dict[str, float]:
+        if place is None:
+            return {}
+        curve = row.curves[place]
+        return {name: values[curve.x.index(_at(row, point))] for name, values in curve.rivals.items()}
 
-    x = drawable([part for at, *_ in placed for part in (at - BAR, at + BAR, math.nan)])
+    rivals = [known(point, place) for _, point, place in placed]
+    names = dict.fromkeys(name for at in rivals for name in at)
     return [
         Track(
-            x,
+            drawable([part for at, *_ in placed for part in (at - BAR, at + BAR, math.nan)]),
             pieces([point.predicted for _, point, _ in placed]),
             pieces([point.margin for _, point, _ in placed]),
-            {name: pieces([rival(name, point, place) for _, point, place in placed]) for name in names},
+            {name: pieces([at.get(name, math.nan) for at in rivals]) for name in names},
         )
     ]
 
 
 def _shape(row: Row, place: int | None) -> str:
-    """The mark of a curve where there are several; on networks always a square or another of theirs."""
+    """The mark of a curve where there are several; that of the verdict, or of networks, where there is one."""
     if place is None:
         return OFF_CURVES
-    marks = [*(NETWORK_MARKS if row.data else CURVE_MARKS)]
-    return marks[place % len(marks)] if len(row.curves) > 1 else _square(row)
-
-
-def _square(row: Row) -> str:
-    return "s" if row.data else ""
+    marks = [*MARKS[bool(row.data)]]
+    return marks[place % len(marks)] if len(row.curves) > 1 else "s" * bool(row.data)
 
 
 def _note(row: Row) -> str:
-    """Meaning of the lines, and the number of points that are on none of them."""
+    """Meaning of the lines and marks, and the number of points that are on none of them."""
     half = f"{wording.numeral(100 * row.margin, 3)} %" if row.relative else wording.numeral(row.margin, 3)
-    if known_at_points_only(row):
-        said = "Bars: predicted from what was measured with it"
-    elif drawn_at_points_only(row):
-        said = "Bars: predicted at the settings of each point"
-    else:
-        said = "Line: predicted"
-    hidden = 0 if drawn_at_points_only(row) else sum(place is None for _, place in on_axis(row))
-    more = f" {hidden} more point{'s' * (hidden > 1)} at other settings." if hidden else ""
-    return f"{said}; band: margin, {half}; {_marks_said(row)}.{more}"
-
-
-def _marks_said(row: Row) -> str:
-    """What the marks are, and how those that disagree look."""
-    seen = {point.verdict for point in row.points}
-    crossed = bool(row.data) or (len(row.curves) > 1 and not drawn_at_points_only(row))
-    plain = "diamonds" if seen == {"disagrees"} and not crossed else "dots"
-    said = "squares: measured on networks" if row.data else f"{plain}: measured"
-    odd = "crossed" if crossed else "diamonds"
-    return f"{said}, with intervals" + f", {odd} where they disagree" * (
-        "disagrees" in seen and plain == "dots"
-    )
+    said, hidden = "Line: predicted", sum(place is None for _, place in on_axis(row))
+    if drawn_at_points_only(row):
+        where = (
+            "from what was measured with it" if known_at_points_only(row) else "at the settings of each point"
+        )
+        said, hidden = f"Bars: predicted {where}", 0
+    more = f"; {hidden} more point{'s' * (hidden > 1)} at other settings" if hidden else ""
+    marks = "squares: measured on networks" if row.data else "marks: measured"
+    return f"{said}; band: margin, {half}; {marks}, with intervals{more}."
 
 
 def _sizes(row: Row, point: PointOutcome) -> View | None:
@@ -432,7 +384,12 @@ def _sizes(row: Row, point: PointOutcome) -> View | None:
     ticks = {p.x: wording.numeral(p.x) for p in reversed(profile)}
     return View(
         title + _at_point(row, point),
-        Across("size", x.tolist(), True, ticks if settled else {end: "∞", **ticks}),
+        named_scale(
+            "size",
+            padded_ends(x.tolist(), logarithmic=True),
+            ticks if settled else {end: "∞", **ticks},
+            logarithmic=True,
+        ),
         [Track(x, drawable([point.predicted] * 2), drawable([point.margin] * 2), flat)],
         [*marks, Mark(end, point)],
         f"{note}." if settled else f"{note}; at ∞: extrapolated, with its interval.",
@@ -479,7 +436,7 @@ def _distribution(row: Row, point: PointOutcome) -> View | None:
     shown = profile[:: math.ceil(len(profile) / PLACES)]
     return View(
         "Distribution function" + _at_point(row, point),
-        Across(row.quantity, x.tolist()),
+        plain_scale(row.quantity, padded_ends(x.tolist())),
         [Track(x, predicted, drawable([point.margin] * len(x)), {})],
         [Mark(p.x, mean_at(p, point.verdict)) for p in shown],
         "Line and band: predicted, with margin; dots: share of replicates up to here.",
@@ -498,100 +455,84 @@ PROFILES: dict[str, Callable[[Row, PointOutcome], View | None]] = {
 # --- in margins
 
 
-class Rows(NamedTuple):
-    """Points of a row, each on a line of its own: its name in lines and its numbers; many have neither."""
-
-    points: list[PointOutcome]
-    names: list[list[str]]
-    numbers: list[list[str]]
-
-    @property
-    def few(self) -> bool:
-        """Whether each has a name."""
-        return bool(self.names)
-
-    @property
-    def pitch(self) -> float:
-        """Points from one line to the next."""
-        if not self.few:
-            return STRIP / len(self.points)
-        return max(18.0, 4 + LEADING * max(map(len, self.names))) * (1.6 if len(self.points) == 1 else 1.0)
-
-
-def _rows(row: Row) -> Rows:
-    points = row.points
-    if len(points) <= FEW:
-        short = short_names([point.parameters for point in points])
-        for names in ([_name_of(point, points) for point in points], short):
-            found = Rows(
-                points, [in_lines(name, NAMES, SIZE) for name in names], [_numbers(row, p) for p in points]
-            )
-            tall = max(map(len, found.names)) > LINES and names is not short
-            if found.pitch * len(points) <= TALLEST and not tall:
-                return found
-    return Rows(sorted(points, key=lambda p: -_order(wording.deviation(p))), [], [])
-
-
-def _numbers(row: Row, point: PointOutcome) -> list[str]:
-    """What was measured and predicted, as the table has it."""
-    if _from_zero(row):
-        return [wording.numeral(point.measured, 2)]
-    return [wording.measurement(point), wording.numeral(point.predicted)]
-
-
 def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     """A line for each point: its interval and its rivals, in margins; exact ones as differences beside their tolerance.
 
-    Many points are sorted and have neither names nor numbers.
+    Many points are sorted and have neither names nor numbers. Rivals beyond the axis are in the note.
     """
-    rows, exact = _rows(row), row.kind in EXACT
-    points, headings = rows.points, wording.headings(row.kind)
-    columns = [headings.measured, headings.predicted][: len(rows.numbers[0]) if rows.few else 0]
-    widths = [
-        8 + max(width_of(text, SIZE) for text in (column, *(numbers[k] for numbers in rows.numbers)))
-        for k, column in enumerate(columns)
-    ]
-    left = 10 + max((width_of(line, SIZE) for name in rows.names for line in name), default=4.0)
-    right = RIGHT + sum(widths)
-    x = _exact_scale(row) if exact else margins_scale(
-        points, f"{headings.deviation} / margin", from_zero=_from_zero(row)
-    )  # fmt: skip
-    room, few = width - 2 * EDGE - left - right, rows.few
-    shown = [_on_axis(point, x.ends) if exact else _in_margins(point) for point in points]
+    exact, found = row.kind in EXACT, wording.headings(row.kind)
+    points, names = _named_points(row)
+    x = (
+        _exact_scale(row)
+        if exact
+        else margins_scale(points, f"{found.deviation} / margin", from_zero=_from_zero(row))
+    )
+    numbers = [_numbers(row, point) for point in points] if names else []
+    head = found.measured + f" ({found.predicted})" * (not _from_zero(row))
+    left = 10 + max((width_of(line, SIZE) for name in names for line in name), default=4.0)
+    right = RIGHT + max((8 + width_of(text, SIZE) for text in (head, *numbers) if names), default=0.0)
     # the distance of two laws from a third says nothing of theirs
-    rivals = _rivals(() if row.kind == Kind.DISTRIBUTION else points, exact)
-    tags = _tags(rivals, x)
-    above_names = levels(tags, left - 4, 0.0 if columns else RIGHT - 4, room)
-    beyond = sum(p.verdict != "agrees" for p in points)
-    edge = "tolerance" if exact else "margin"
-    count = "" if few else f"beyond the {edge}: {beyond or 'none'} of {len(points)} points"
+    rivals = {} if row.kind == Kind.DISTRIBUTION else _rivals(points, exact, farthest=not names)
+    tags, beyond = _tags(rivals, x)
+    off = sum(point.verdict != "agrees" for point in points)
+    count = "" if names else f"outside the band: {off or 'none'} of {len(points)} points"
     title, lift = _named(row, "; ".join(part for part in (row.quantity, count) if part), width - 2 * EDGE)
-    tiers = max((level + 1 for _, level, _ in above_names), default=0)
-    above = (TOP + lift if title else 6.0) + LEADING * max(tiers, bool(columns)) + 4 * bool(tiers or columns)
-    height = rows.pitch * len(points)
-    last = -len(points) + 0.5
+    above = (TOP + lift if title else 8.0) + LEADING * max(len(tags), bool(names))
+    pitch = max(18.0, 4 + LEADING * max(map(len, names))) if names else STRIP / len(points)
+    last = 0.5 - len(points)
 
     def draw(axes: Axes) -> None:
         dress(axes, x, Scale(title, (last, 0.5), []), left=left, above=above)
         axes.spines["left"].set_visible(False)
-        axes.tick_params(left=False)
-        for place, point in enumerate(points):
-            sides = (x.ends[0], point.margin or x.ends[0]) if exact else _agreeing(row, x.ends, -1.0, 1.0)
-            axes.fill_between(sides, -place - 0.5, -place + 0.5, color=PALETTE["band"], linewidth=0)
+        low, high = _agreeing(row, x.ends, -1.0, 1.0)
+        axes.fill_between(
+            [x.ends[0], max(p.margin for p in points)] if exact else [low, high], last, 0.5, color=PALETTE["band"], lw=0
+        )  # fmt: skip
         if not exact:
-            axes.plot([0, 0], [last, 0.5], color=PALETTE["theory"], lw=1.9, zorder=2)
+            draw_law(axes, [0, 0], [last, 0.5])
         for k, values in enumerate(rivals.values()):
-            _draw_rival_marks(axes, values, x.ends, k, few)
-        _draw_tags(axes, tags, above_names, room)
-        for place, (point, at) in enumerate(zip(points, shown, strict=True)):
-            size = 4.6 if few else 3.0
-            draw_measured(axes, at, -place, "x", x.ends, size=size, said=tip(point), networks=bool(row.data),
-                          mark=_square(row))  # fmt: skip
-            if few:
-                _write_beside(axes, place, rows, left, widths, missing=math.isnan(point.measured))
-        _write_columns(axes, columns, widths)
+            pieces = [part for value in values for part in (value, value, math.nan)]
+            heights = [part for place in range(len(values)) for part in (0.5 - place, -0.5 - place, math.nan)]
+            draw_rival(axes, pieces, heights, ls=(0, dashes_of(k)))
+        for level, (text, share, k) in enumerate(tags):
+            draw_tag(axes, text, share, dashes_of(k), level)
+        for place, point in enumerate(points):
+            draw_measured(
+                axes, _on_axis(point, x, exact), -place, "x", x.ends, size=4.6 if names else 3.0, said=tip(point),
+                networks=bool(row.data), mark="s" * bool(row.data),
+            )  # fmt: skip
+        for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
+            for k, line in enumerate(name):
+                drop = LEADING * ((len(name) - 1) / 2 - k)
+                write_beside(axes, line, (0, -place), (-left, drop), coords=("axes fraction", "data"))
+            write_beside(
+                axes, number, (1, -place), (right - RIGHT, 0), coords=("axes fraction", "data"), ha="right"
+            )
+        if names:
+            write_beside(axes, head, (1, 1), (right - RIGHT, 8), ha="right")
 
-    return Panel(max(height, 30.0), draw, "", left, right, above, BELOW + 4)
+    return Panel(max(pitch * len(points), 30.0), draw, beyond, left, right, above, BELOW + 4)
+
+
+def _named_points(row: Row) -> tuple[list[PointOutcome], list[list[str]]]:
+    """Points with the lines of their names; many, or such that need too much room, sorted and without names."""
+    points = row.points
+    short = short_names([point.parameters for point in points])
+    for texts in ([_name_of(point, points) for point in points], short) if len(points) <= FEW else ():
+        names = [in_lines(text, NAMES, SIZE) for text in texts]
+        lines = max(map(len, names))
+        if (lines <= LINES or texts is short) and max(18.0, 4 + LEADING * lines) * len(points) <= TALLEST:
+            return points, names
+    return sorted(points, key=lambda point: -_order(wording.deviation(point))), []
+
+
+def _numbers(row: Row, point: PointOutcome) -> str:
+    """What was measured and predicted, as the table has it."""
+    if math.isnan(point.measured):
+        return "no value"
+    if _from_zero(row):
+        return wording.numeral(point.measured, 2)
+    return f"{wording.measurement(point)} ({wording.numeral(point.predicted)})"
 
 
 def _exact_scale(row: Row) -> Scale:
@@ -599,109 +540,60 @@ def _exact_scale(row: Row) -> Scale:
     seen = finite_values([p.measured for p in row.points])
     tolerance = max(finite_values([p.margin for p in row.points]).max(initial=0.0), 1e-30)
     others = finite_values([r.value for p in row.points for r in p.rivals])
-    least = min(seen[seen > SMALLEST].min(initial=tolerance), tolerance / 100)
-    floor = 10.0 ** math.floor(math.log10(least))
+    floor = 10.0 ** math.floor(math.log10(min(seen[seen > SMALLEST].min(initial=tolerance), tolerance / 100)))
     zero = bool((seen <= SMALLEST).any())
     ends = (floor / (30 if zero else 2), 3 * max(tolerance, seen.max(initial=0.0), others.max(initial=0.0)))
     texts = {ends[0]: "0"} if zero else {}
     texts |= {value: tick_text(value) for value in powers(floor, ends[1]) if not zero or value > 20 * floor}
     name = "violation" if "property" in row.kind else "relative difference of the two routes"
-    told = f"{name}; tolerance {wording.numeral(tolerance, 2)}"
-    return Scale(told, ends, [*texts], True, texts)
+    return Scale(f"{name}; tolerance {wording.numeral(tolerance, 2)}", ends, [*texts], True, texts)
 
 
-def _on_axis(point: PointOutcome, ends: Limits) -> PointOutcome:
-    """Return a difference with what is 0 at the end of its logarithmic axis."""
-    low, seen, high = (max(value, ends[0]) for value in (point.lower, point.measured, point.upper))
-    return replace(point, lower=low, measured=seen, upper=high)
+def _on_axis(point: PointOutcome, x: Scale, exact: bool) -> PointOutcome:
+    """Return the outcome in units of its margin, or a difference with 0 at the end of its logarithmic axis."""
+
+    def place(value: float, none: float) -> float:
+        seen = max(value, x.ends[0]) if exact else wording.deviation(point, value)
+        return none if math.isnan(seen) else seen
+
+    low, high = place(point.lower, -math.inf), place(point.upper, math.inf)
+    return replace(point, predicted=0.0, measured=place(point.measured, math.nan), lower=low, upper=high)
 
 
-def _rivals(points: Sequence[PointOutcome], exact: bool) -> dict[str, list[float]]:
-    """Places of each rival on the axis, one for each point; NaN where it has none."""
+def _rivals(points: Sequence[PointOutcome], exact: bool, *, farthest: bool) -> dict[str, list[float]]:
+    """Places of each rival on the axis, one for each point; NaN where it has none; or the `farthest` for all."""
     found: dict[str, list[float]] = {}
     for place, point in enumerate(points):
         for rival in point.rivals:
             at = rival.value if exact else wording.deviation(point, rival.value)
             found.setdefault(rival.name, [math.nan] * len(points))[place] = at
+    if farthest:
+        return {
+            name: [max(finite_values(at), key=abs, default=math.nan)] * len(at) for name, at in found.items()
+        }
     return found
 
 
-def _tags(rivals: Mapping[str, list[float]], x: Scale) -> list[AboveName]:
-    """Names of rivals above the frame: where the first of their marks is, or at the edge, with the nearest distance."""
-    low, high = x.ends
-    found = []
+def _tags(rivals: Mapping[str, list[float]], x: Scale) -> tuple[list[tuple[str, float, int]], str]:
+    """Names of rivals with the places of their first marks and their numbers, and a note on those beyond the axis.
+
+    From the middle outwards: the line that leads to a mark passes beside the names below its own.
+    """
+    inside, beyond = list[tuple[str, float, int]](), list[str]()
     for k, (name, values) in enumerate(rivals.items()):
-        known = [value for value in values if not math.isnan(value)]
-        inside = [value for value in known if low <= value <= high]
-        text = typeset(name)
-        if inside:
-            found.append(AboveName(text, share_along(inside[0], x), "", dashes_of(k)))
-            continue
-        nearest = min(known, key=abs, default=math.nan)
-        far = "no value" if math.isnan(nearest) else wording.numeral(nearest, 2)
-        if nearest < low:
-            found.append(AboveName(f"◂ {text}: {far}", 0.0, "<", ()))
+        shown = [value for value in values if x.ends[0] <= value <= x.ends[1]]
+        if shown:
+            inside.append((typeset(name), share_along(shown[0], x), k))
         else:
-            found.append(AboveName(f"{text}: {far} ▸", 1.0, ">", ()))
-    return found
+            nearest = min((value for value in values if not math.isnan(value)), key=abs, default=math.nan)
+            beyond.append(f"{typeset(name)} ({wording.numeral(nearest, 2)})")
+    inside.sort(key=lambda tag: abs(tag[1] - 0.5))
+    note = f"Rivals beyond the axis, in margins: {', '.join(beyond)}." if beyond else ""
+    return sorted(inside, key=lambda tag: tag[1] > 0.5), note
 
 
-def _draw_rival_marks(axes: Axes, values: Sequence[float], ends: Limits, k: int, few: bool) -> None:
-    """A dashed piece of line across each point's own line; of many points one line at the farthest."""
-    inside = [(place, value) for place, value in enumerate(values) if ends[0] <= value <= ends[1]]
-    if not few and inside:
-        farthest = max((value for _, value in inside), key=abs)
-        draw_rival(axes, [farthest] * 2, [-len(values) + 0.5, 0.5], ls=(0, dashes_of(k)))
-    for place, value in inside if few else ():
-        draw_rival(axes, [value] * 2, [-place - 0.5, -place + 0.5], ls=(0, dashes_of(k)))
-
-
-def _draw_tags(axes: Axes, tags: Sequence[AboveName], names: Sequence[Written], room: float) -> None:
-    """Names of rivals above the frame, each with a line that leads to its marks."""
-    height, width = (side * points_per_pixel(axes) for side in reversed(axes.bbox.size))
-    for tag, (start, level, text) in zip(tags, names, strict=True):
-        rise = 5 + LEADING * level
-        axes.annotate(
-            text, (0, 1), xycoords="axes fraction", xytext=(start * width / room, rise), textcoords="offset points",
-            fontsize=SIZE, color=PALETTE["rival"], va="baseline", annotation_clip=False, parse_math=False,
-        )  # fmt: skip
-        if tag.dash:
-            axes.plot(
-                [tag.place] * 2, [1, 1 + (rise - 2) / height], transform=axes.transAxes, clip_on=False, lw=1.0,
-                color=PALETTE["rival"], ls=(0, tag.dash),
-            )  # fmt: skip
-
-
-def _write_beside(
-    axes: Axes, place: int, rows: Rows, left: float, widths: Sequence[float], *, missing: bool
-) -> None:
-    """Name of a line to its left, its numbers to its right."""
-    style: Any = {
-        "fontsize": SIZE, "color": PALETTE["muted"], "textcoords": "offset points", "annotation_clip": False,
-        "va": "center_baseline", "parse_math": False,
-    }  # fmt: skip
-    name = rows.names[place]
-    for k, line in enumerate(name):
-        drop = LEADING * ((len(name) - 1) / 2 - k)
-        axes.annotate(line, (0, -place), (-left, drop), ("axes fraction", "data"), **style)
-    numbers, at = ["no value", *rows.numbers[place][1:]] if missing else rows.numbers[place], 0.0
-    for k, (text, width) in enumerate(zip(numbers, widths, strict=True)):
-        at += width
-        axes.annotate(
-            text, (1, -place), (at, 0), ("axes fraction", "data"), ha="right",
-            **style | ({} if k else {"color": PALETTE["ink"]}),
-        )  # fmt: skip
-
-
-def _write_columns(axes: Axes, columns: Sequence[str], widths: Sequence[float]) -> None:
-    """What the numbers to the right are."""
-    at = 0.0
-    for name, width in zip(columns, widths, strict=True):
-        at += width
-        axes.annotate(
-            name, (1, 1), (at, 4), "axes fraction", textcoords="offset points", fontsize=SIZE, ha="right",
-            color=PALETTE["muted"], annotation_clip=False,
-        )  # fmt: skip
+def _order(value: float) -> float:
+    return math.inf if math.isnan(value) else value
 
 
 def short_names(values: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -721,22 +613,6 @@ def short_names(values: Sequence[Mapping[str, Any]]) -> list[str]:
             max(names, key=lambda name: (kinds([*kept, name]), -len(brief({name: values[0].get(name)}))))
         )
     return [brief({name: at[name] for name in kept if name in at}) for at in values]
-
-
-def _in_margins(point: PointOutcome) -> PointOutcome:
-    """Return the outcome in units of its margin, with the prediction at 0."""
-    low, high = (wording.deviation(point, side) for side in (point.lower, point.upper))
-    return replace(
-        point,
-        predicted=0.0,
-        measured=wording.deviation(point),
-        lower=-math.inf if math.isnan(low) else low,
-        upper=math.inf if math.isnan(high) else high,
-    )
-
-
-def _order(value: float) -> float:
-    return math.inf if math.isnan(value) else value
 
 
 # --- names of points

@@ -45,7 +45,7 @@ from verify.page.drawing import (
     stack,
 )
 from verify.page.heading import heading, sentence_heading
-from verify.page.observed_panels import columns_of, observed_panels
+from verify.page.observed_panels import observed_panels, panels_beside
 from verify.page.panels import main_panel, row_panels
 from verify.page.theme import FONTS, PALETTE, STYLE
 from verify.results import Observed, Results, Row
@@ -79,7 +79,7 @@ def agreement(row: Row, stamp: str = "", panels: str = "main", width: float | No
     panels
         "main", or "all" for the deviations in margins as well.
     width
-        Inches, 3 to 30; about 7 if None.
+        Inches, 5 to 30; about 7 if None.
 
     Raises
     ------
@@ -101,8 +101,8 @@ def require_width(width: float | None) -> float:
     """Points of a figure of so many inches."""
     if width is None:
         return WIDTH
-    if not 3 <= width <= 30:
-        raise ValueError(f"width must be 3 to 30 inches, got {width:g}")
+    if not 5 <= width <= 30:
+        raise ValueError(f"width must be 5 to 30 inches, got {width:g}")
     return 72 * width
 
 
@@ -115,7 +115,7 @@ def observation(made: Observed, stamp: str = "") -> Figure | None:
             return None
         top = sentence_heading(made.title, made.source, WIDTH - 2 * EDGE)
         return stack(
-            panels, f"{made.id}: predicted over measured", stamp, heading=top, columns=columns_of(len(panels))
+            panels, f"{made.id}: predicted over measured", stamp, heading=top, columns=panels_beside(len(panels))
         )  # fmt: skip
 
 

@@ -117,11 +117,7 @@ def draw_names(axes: Axes, names: Sequence[LineName]) -> None:
             transform=axes.transAxes, clip_on=False, color=name.colour, **style,
         )  # fmt: skip
         for text, place in zip(name.lines, own, strict=True):
-            axes.annotate(
-                text, (1, place), xycoords="axes fraction", xytext=(PIECE + 3, 0), va="center_baseline",
-                textcoords="offset points", fontsize=SIZE, color=name.colour, annotation_clip=False,
-                parse_math=False,
-            )  # fmt: skip
+            write_beside(axes, text, (1, place), (PIECE + 3, 0), color=name.colour)
 
 
 def _tops(order: Sequence[LineName], height: float) -> list[float]:
@@ -140,55 +136,26 @@ def _tops(order: Sequence[LineName], height: float) -> list[float]:
     return tops
 
 
-class AboveName(NamedTuple):
-    """Name of a rival above a frame: text, where along it the line ends, its side if it is beyond, and dashes."""
-
-    text: str
-    place: float
-    beyond: str
-    dash: tuple[float, ...]
-
-
-class Written(NamedTuple):
-    """Where a name above a frame begins, on which level, and its text."""
-
-    start: float
-    level: int
-    text: str
+def draw_tag(axes: Axes, text: str, share: float, dash: tuple[float, ...], level: int) -> None:
+    """The name of a rival above a frame, on its level, and the line that leads from it to its mark."""
+    rise, before = 6 + LEADING * level, share > 0.5
+    write_beside(
+        axes, text, (share, 1), (-3 if before else 3, rise + 2), ha="right" if before else "left",
+        color=PALETTE["rival"],
+    )  # fmt: skip
+    height = float(axes.bbox.height) * points_per_pixel(axes)
+    axes.plot(
+        [share, share], [1, 1 + (rise + 4) / height], transform=axes.transAxes, clip_on=False, lw=1.0,
+        color=PALETTE["rival"], ls=(0, dash),
+    )  # fmt: skip
 
 
-def levels(names: Sequence[AboveName], left: float, right: float, width: float) -> list[Written]:
-    """Places of names above a frame of this width: beside their lines, so that none meets another or another's line.
-
-    Names may reach as far beside the frame as `left` and `right` say; longer ones are cut.
-    """
-    found: dict[int, Written] = {}
-    # from the middle outwards: the line of a name passes beside those that are below it
-    for k in sorted(range(len(names)), key=lambda k: (bool(names[k].beyond), abs(names[k].place - 0.5))):
-        name, text = names[k], names[k].text
-        while width_of(text, SIZE) > left + width + right and len(text) > 8:
-            text = text[: -max(2, len(text) // 20)].rstrip(" ,…") + "…"
-        wide, at = width_of(text, SIZE), name.place * width
-        before = name.beyond == ">" or (name.place > 0.5 and not name.beyond)
-        start = min(max(at - wide - 3 if before else at + 3, -left), width + right - wide)
-        free = [
-            level
-            for level in range(len(names))
-            if all(
-                start > other.start + width_of(other.text, SIZE) + 6 or start + wide < other.start - 6
-                for other in found.values()
-                if other.level == level
-            )
-            and all(
-                not start - 2 < names[j].place * width < start + wide + 2
-                for j, other in found.items()
-                if other.level > level and names[j].dash
-            )
-            and all(
-                not (name.dash and other.start - 2 < at < other.start + width_of(other.text, SIZE) + 2)
-                for other in found.values()
-                if other.level < level
-            )
-        ]
-        found[k] = Written(start, free[0] if free else 1 + max(w.level for w in found.values()), text)
-    return [found[k] for k in range(len(names))]
+def write_beside(
+    axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], *, coords: Any = "axes fraction",
+    **style: Any,
+) -> None:  # fmt: skip
+    """Write a name outside of a frame, so many points from a place."""
+    style = {"color": PALETTE["muted"], "va": "center_baseline", "parse_math": False} | style
+    axes.annotate(
+        text, at, offset, coords, textcoords="offset points", fontsize=SIZE, annotation_clip=False, **style
+    )
