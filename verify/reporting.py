@@ -131,7 +131,7 @@ def plot(
     panels
         "main" for one panel: prediction, margin, measured points, rivals. "all" adds the deviations in margins.
     width
-        Inches, 5 to 30; about 7 if None. Texts keep their size. Of main plots as many stand side by side as fit; 4 if
+        Inches, 6 to 30; about 7 if None. Texts keep their size. Of main plots as many stand side by side as fit; 4 if
         None.
     main, paper
         In place of a claim: all main plots of the run, or those of a paper, side by side.

@@ -60,8 +60,8 @@ def test_all_panels_stand_below_the_main_one_and_a_width_is_in_inches(stored: st
     main_one, every = (reporting.plot(sample(), curved, panels=panels) for panels in ("main", "all"))
     assert (len(main_one.axes), len(every.axes)) == (1, 2)
     assert main_one.get_figwidth() == every.get_figwidth() > main_one.get_figheight()
-    assert main(["plot", "run", "--claim", stored, "--panels", "all", "--width", "5", "--out", "f.svg"]) == 0
-    assert '<svg width="480"' in Path("f.svg").read_text(encoding="utf-8")
+    assert main(["plot", "run", "--claim", stored, "--panels", "all", "--width", "6", "--out", "f.svg"]) == 0
+    assert '<svg width="576"' in Path("f.svg").read_text(encoding="utf-8")
 
 
 def test_main_plots_stand_side_by_side_as_many_as_fit(stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +73,7 @@ def test_main_plots_stand_side_by_side_as_many_as_fit(stored: str, monkeypatch: 
     monkeypatch.setattr(pages_main, "PLOTS", two)
     assert len(reporting.plot("run", main=True).axes) == 3
     assert len(reporting.plot("run", paper="karakida2019").axes) == 1
-    wide, narrow = (reporting.plot("run", main=True, width=width) for width in (15, 5))
+    wide, narrow = (reporting.plot("run", main=True, width=width) for width in (15, 6))
     assert (
         wide.get_figwidth() > 2.8 * narrow.get_figwidth()
         and narrow.get_figheight() > 2.8 * wide.get_figheight()
@@ -97,7 +97,7 @@ def test_main_plots_stand_side_by_side_as_many_as_fit(stored: str, monkeypatch: 
         (["run", "--format", "pdf"], "--format needs --claim"),
         (["run", "--claim", CLAIM, "--output", "x"], "--output cannot be combined with --claim"),
         (["run", "--width", "5"], "--width needs --claim"),
-        (["run", "--claim", "STORED", "--width", "2"], "width must be 5 to 30 inches, got 2"),
+        (["run", "--claim", "STORED", "--width", "2"], "width must be 6 to 30 inches, got 2"),
         (["run", "--claim", "STORED", "--main"], "--claim cannot be combined with --main or --paper"),
         (["run", "--main", "--panels", "all"], "--panels needs --claim"),
         (["run", "--paper", "karakida2019"], "this run has no main plot of karakida2019"),

@@ -128,7 +128,7 @@ def margins_scale(points: Sequence[PointOutcome], name: str, *, from_zero: bool)
         limit *= 1.6
         outer = [10.0**k for k in count if k % max(1, math.ceil(len(count) / 4)) == 0]
     else:
-        step = 1.0 if limit < 4.5 else 2.0 if limit < 9 else 4.0
+        step = 1.0 if limit < 4.5 else 4.0
         outer = [1.0, *(k * step for k in range(1, math.ceil(limit / step)))]
     # half a margin of room for the mark at 0
     ends = (-min(0.5, 0.05 * limit) if from_zero else -limit, limit)

@@ -101,8 +101,8 @@ FEW = 12
 TALLEST, STRIP = 168.0, 96.0
 """Height of a frame with a line for each point, and of one with many."""
 
-NAMES, LINES = 150.0, 3
-"""Widest line of the name of a point, and most lines; longer names have fewer parameters."""
+NAMES, LINES = 0.29, 3
+"""Widest line of the name of a point as a share of the figure, and most lines; longer names have fewer parameters."""
 
 MANY = 5
 """Entries of a list that a name shows in full; of a longer one the first ones, and how many more there are."""
@@ -195,7 +195,7 @@ def _view_panel(row: Row, view: View, width: float) -> Panel:
             draw_measured(axes, point, x, "y", limits, mark=shape, networks=bool(row.data), said=tip(point),
                           size=4.2 if point.verdict else 3.4)  # fmt: skip
 
-    height = max(150.0, names_height(names))
+    height = max(142.0, names_height(names))
     return Panel(height, draw, view.note, left, right, TOP + lift, BELOW + 6 + drop)
 
 
@@ -461,7 +461,7 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     Many points are sorted and have neither names nor numbers. Rivals beyond the axis are in the note.
     """
     exact, found = row.kind in EXACT, wording.headings(row.kind)
-    points, names = _named_points(row)
+    points, names = _named_points(row, NAMES * width)
     x = (
         _exact_scale(row)
         if exact
@@ -477,12 +477,13 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     off = sum(point.verdict != "agrees" for point in points)
     count = "" if names else f"outside the band: {off or 'none'} of {len(points)} points"
     title, lift = _named(row, "; ".join(part for part in (row.quantity, count) if part), width - 2 * EDGE)
+    along, drop = _named(row, x.name, width - 2 * EDGE - right)
     above = (TOP + lift if title else 8.0) + LEADING * max(len(tags), bool(names))
     pitch = max(18.0, 4 + LEADING * max(map(len, names))) if names else STRIP / len(points)
     last = 0.5 - len(points)
 
     def draw(axes: Axes) -> None:
-        dress(axes, x, Scale(title, (last, 0.5), []), left=left, above=above)
+        dress(axes, x._replace(name=along), Scale(title, (last, 0.5), []), left=left, above=above)
         axes.spines["left"].set_visible(False)
         low, high = _agreeing(row, x.ends, -1.0, 1.0)
         axes.fill_between(
@@ -511,15 +512,15 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
         if names:
             write_beside(axes, head, (1, 1), (right - RIGHT, 8), ha="right")
 
-    return Panel(max(pitch * len(points), 30.0), draw, beyond, left, right, above, BELOW + 4)
+    return Panel(max(pitch * len(points), 30.0), draw, beyond, left, right, above, BELOW + 4 + drop)
 
 
-def _named_points(row: Row) -> tuple[list[PointOutcome], list[list[str]]]:
+def _named_points(row: Row, room: float) -> tuple[list[PointOutcome], list[list[str]]]:
     """Points with the lines of their names; many, or such that need too much room, sorted and without names."""
     points = row.points
     short = short_names([point.parameters for point in points])
     for texts in ([_name_of(point, points) for point in points], short) if len(points) <= FEW else ():
-        names = [in_lines(text, NAMES, SIZE) for text in texts]
+        names = [in_lines(text, room, SIZE) for text in texts]
         lines = max(map(len, names))
         if (lines <= LINES or texts is short) and max(18.0, 4 + LEADING * lines) * len(points) <= TALLEST:
             return points, names

@@ -79,7 +79,7 @@ def agreement(row: Row, stamp: str = "", panels: str = "main", width: float | No
     panels
         "main", or "all" for the deviations in margins as well.
     width
-        Inches, 5 to 30; about 7 if None.
+        Inches, 6 to 30; about 7 if None.
 
     Raises
     ------
@@ -101,8 +101,8 @@ def require_width(width: float | None) -> float:
     """Points of a figure of so many inches."""
     if width is None:
         return WIDTH
-    if not 5 <= width <= 30:
-        raise ValueError(f"width must be 5 to 30 inches, got {width:g}")
+    if not 6 <= width <= 30:
+        raise ValueError(f"width must be 6 to 30 inches, got {width:g}")
     return 72 * width
 
 

@@ -130,7 +130,7 @@ def written(figure: Figure) -> list[Text]:
 
 
 @every_row
-@pytest.mark.parametrize("width", [None, 5.0])
+@pytest.mark.parametrize("width", [None, 6.0])
 def test_nothing_that_is_written_is_cut_and_no_two_texts_overlap(name: str, width: float | None) -> None:
     for panels in plots.PANELS:
         figure = plots.agreement(ROWS[name], "stamp", panels, width)
