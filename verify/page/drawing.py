@@ -32,8 +32,8 @@ DASHES = ((4, 2.5), (1.5, 1.5), (6, 2, 1.5, 2), (3, 1), (8, 3), (1, 3))
 WIDTH = 520.0
 """Width of a figure."""
 
-EDGE, FOOT = 8.0, 14.0
-"""Room around a figure, and the height of the line below it."""
+EDGE, FOOT, NOTE = 8.0, 14.0, 9.0
+"""Room around a figure, the height of the line below it, and the size of notes."""
 
 LEADING = 1.22
 """From one line of a text to the next, in units of its size."""
@@ -89,10 +89,15 @@ def stack(
     rows: list[tuple[Sequence[Panel], list[str]]] = []
     for k in range(0, len(panels), columns):
         lines = [line for panel in panels[k : k + columns] for line in panel.note.splitlines()]
-        notes = [part for line in lines for part in in_lines(line, width - 2 * EDGE, 8.5)]
+        notes = [part for line in lines for part in in_lines(line, width - 2 * EDGE, NOTE)]
         rows.append((panels[k : k + columns], notes))
     top = heading.height if heading else 0.0
-    heights = [max(panel.total for panel in shown) + 8.5 * LEADING * len(notes) for shown, notes in rows]
+    heights = [
+        max(panel.above for panel in shown)
+        + max(panel.height + panel.below for panel in shown)
+        + NOTE * LEADING * len(notes)
+        for shown, notes in rows
+    ]
     total = top + sum(heights) + FOOT * bool(mark) + 2 * EDGE
     figure = Figure(figsize=(width / 72, total / 72), label=label)
     FigureCanvasAgg(figure)
@@ -105,11 +110,11 @@ def stack(
     for (shown, notes), height in zip(rows, heights, strict=True):
         for k, panel in enumerate(shown):
             x, inside = EDGE + k * own + panel.left, own - panel.left - panel.right
-            base = y - panel.above - panel.height
+            base = y - max(other.above for other in shown) - panel.height
             panel.draw(figure.add_axes((x / width, base / total, inside / width, panel.height / total)))
         y -= height
         for k, line in enumerate(reversed(notes), 1):
-            figure.text(EDGE / width, (y + 8.5 * LEADING * k) / total, line, fontsize=8.5, **small)
+            figure.text(EDGE / width, (y + NOTE * LEADING * k) / total, line, fontsize=NOTE, **small)
     if mark:
         figure.text(1 - EDGE / width, (y - 2) / total, mark, fontsize=7.0, ha="right", **small)
     return figure

@@ -10,9 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from verify.page import wording
-from verify.page.axes import limits_around, named_scale, padded_ends, plain_scale
+from verify.page.axes import limits_around, padded_ends, plain_scale
 from verify.page.canvas import ABOVE, BELOW, draw_law, dress
 from verify.page.drawing import DASHES, EDGE, WIDTH, Floats, Limits, Panel, drawable, finite_values, in_lines
+from verify.page.formulas import typeset
 from verify.page.panels import brief
 from verify.page.ratios import OFF
 from verify.page.theme import PALETTE
@@ -59,7 +60,10 @@ def observed_panels(made: Observed) -> list[Panel]:
         least=math.log(REACH) if logarithmic else REACH - 1,
         logarithmic=logarithmic,
     )
-    key = [f"{_style(k)[1]} {made.columns[place].heading}" for k, place in enumerate(columns)]
+    key = [
+        f"{_style(k)[1]}\N{NO-BREAK SPACE}{typeset(made.columns[place].heading)}"
+        for k, place in enumerate(columns)
+    ]
     said = f"Predicted over measured, band within a factor {OFF:g}: {',  '.join(key)}."
     if len(groups) > MOST_PANELS:
         said += f" {len(groups) - MOST_PANELS} more points in the table."
@@ -103,10 +107,15 @@ def _panel(
     def draw(axes: Axes) -> None:
         ends = padded_ends([0.5, len(x) + 0.5] if counted else x.tolist(), logarithmic=decades)
         names = {float(at): wording.numeral(float(at), 4) for at in x}
+        across = plain_scale(made.axis, ends, logarithmic=decades)
+        up = plain_scale("\n".join(title), limits, logarithmic=logarithmic)
         dress(
-            axes, named_scale(made.axis, ends, names, room=side - LEFT - RIGHT, logarithmic=decades),
-            plain_scale("\n".join(title), limits, logarithmic=logarithmic), left=LEFT, above=above,
-        )  # fmt: skip
+            axes,
+            across._replace(ticks=[*names], texts=names) if counted else across,
+            up,
+            left=LEFT,
+            above=above,
+        )
         axes.axhspan(1 / OFF, OFF, color=PALETTE["band"], linewidth=0)
         draw_law(axes, ends, [1.0, 1.0], lw=1.3)
         for k, column in enumerate(columns):
