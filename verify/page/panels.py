@@ -474,6 +474,8 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     # the distance of two laws from a third says nothing of theirs
     rivals = {} if row.kind == Kind.DISTRIBUTION else _rivals(points, exact, farthest=not names)
     tags, beyond = _tags(rivals, x)
+    if beyond:
+        beyond = f"Rivals beyond the axis, in margins{'' if names else ', at the farthest point'}: {beyond}."
     off = sum(point.verdict != "agrees" for point in points)
     count = "" if names else f"outside the band: {off or 'none'} of {len(points)} points"
     title, lift = _named(row, "; ".join(part for part in (row.quantity, count) if part), width - 2 * EDGE)
@@ -576,7 +578,7 @@ def _rivals(points: Sequence[PointOutcome], exact: bool, *, farthest: bool) -> d
 
 
 def _tags(rivals: Mapping[str, list[float]], x: Scale) -> tuple[list[tuple[str, float, int]], str]:
-    """Names of rivals with the places of their first marks and their numbers, and a note on those beyond the axis.
+    """Names of rivals with the places of their first marks and their numbers, and those beyond the axis, in words.
 
     From the middle outwards: the line that leads to a mark passes beside the names below its own.
     """
@@ -589,8 +591,7 @@ def _tags(rivals: Mapping[str, list[float]], x: Scale) -> tuple[list[tuple[str, 
             nearest = min((value for value in values if not math.isnan(value)), key=abs, default=math.nan)
             beyond.append(f"{typeset(name)} ({wording.numeral(nearest, 2)})")
     inside.sort(key=lambda tag: abs(tag[1] - 0.5))
-    note = f"Rivals beyond the axis, in margins: {', '.join(beyond)}." if beyond else ""
-    return sorted(inside, key=lambda tag: tag[1] > 0.5), note
+    return sorted(inside, key=lambda tag: tag[1] > 0.5), ", ".join(beyond)
 
 
 def _order(value: float) -> float:
