@@ -72,6 +72,7 @@ class Folder:
         words = ["report", "--workers", "2", "--seed", str(seed), "--report-dir", str(self.path)]
         words += [word for claim in CLAIMS for word in ("--claim", claim)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        # In a group of its own, or a kill of the group would reach this process.
         return subprocess.Popen(
             [sys.executable, "-m", "benchmarks.faults", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, env=environment, start_new_session=True, cwd=self.path.parent,
@@ -127,6 +128,7 @@ def blocks(folder: Path) -> tuple[Blocks, str]:
     with contextlib.closing(sqlite3.connect(path, timeout=30)) as connection:
         try:
             ((state,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
+            # A run that was killed before it made the tables leaves an empty file.
             if not connection.execute("SELECT 1 FROM sqlite_master").fetchall():
                 return {}, state
             rows = connection.execute(
@@ -160,6 +162,7 @@ def children(pid: int) -> list[int]:
     """Worker processes of a run: those that Python's multiprocessing has spawned."""
     found = []
     for status in Path("/proc").glob("[0-9]*/status"):
+        # The process may have ended since the folder was listed.
         with contextlib.suppress(OSError):
             ours = f"\nPPid:\t{pid}\n" in status.read_text()
             if ours and b"spawn_main" in (status.parent / "cmdline").read_bytes():

@@ -1,4 +1,4 @@
-"""Every page of a report in headless Chromium: errors, requests, width, links, and whether the search finds each line.
+"""Every page of a report in headless Chromium: size, errors, requests, width, names, links, and the search.
 
 ``python -m benchmarks.page_check losscurv-report`` after a run; the status is 1 where something is wrong.
 
@@ -116,9 +116,12 @@ def opened() -> Iterator[Tab]:
     into, out = os.pipe(), os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         running = subprocess.Popen(
+            # Chromium takes descriptors 3 and 4. `Popen` passes pipes under the
+            # numbers that they have; bash renames them.
             ["bash", "-c", f'exec "$0" "$@" 3<&{into[0]} 4>&{out[1]}', browser, *OPTIONS, f"--user-data-dir={profile}"],
             pass_fds=(into[0], out[1]), stderr=subprocess.DEVNULL,
         )  # fmt: skip
+        # The pipe ends with the browser only if this process does not hold its other end.
         os.close(into[0])
         os.close(out[1])
         try:
@@ -158,25 +161,25 @@ CUT = """Array.from(document.querySelectorAll("h1, h2, h3, h4, p, li, dt, dd, th
     && !e.closest(".scroll, .sheet, .chart, .display, .long, .statement, pre"))
   .slice(0, 4).map((e) => e.tagName.toLowerCase() + ": " + e.textContent.trim().slice(0, 60))"""
 MISSED = """(() => {
-  const box = document.getElementById("query"), missed = [];
+  const box = document.getElementById("query"), lines = Array.from(document.querySelectorAll("#find li"));
   if (!box) return null;
   const find = (text) => { box.value = text; box.dispatchEvent(new Event("input", { bubbles: true })); };
-  const hits = Array.from(document.querySelectorAll("li.hit")), lines = new Map();
-  for (const hit of hits) {
-    const said = hit.querySelector("a span").firstChild.textContent.trim();
-    const first = hit.closest(".entryline")?.querySelector("p").textContent.trim().split(" ")[0] ?? said.split(" ")[0];
-    const others = Array.from(hit.querySelectorAll(".sections a"), (a) => a.textContent);
-    for (const entry of [first, ...others]) lines.set(entry, [...lines.get(entry) ?? [], hit]);
+  const missed = [];
+  for (const line of lines) {
+    const said = line.querySelector("a").textContent;
     find(said);
-    if (hit.hidden || !hit.offsetParent) missed.push(said);
-  }
-  for (const [entry, own] of lines) {
-    find(entry);
-    for (const hit of own) if (entry && hit.hidden) missed.push(entry + ": " + hit.textContent.trim());
+    if (line.hidden || !line.offsetParent) missed.push(said);
   }
   find("");
-  return { lines: hits.length, entries: lines.size, missed };
+  return { lines: lines.length, missed };
 })()"""
+UNNAMED = """Array.from(document.querySelectorAll("svg, a, input, select, button"))
+  .filter((e) => !e.closest("[aria-hidden=true], a svg") && !(e.getAttribute("aria-label") || e.textContent.trim()
+    || e.labels?.length))
+  .slice(0, 4).map((e) => e.outerHTML.slice(0, 80))"""
+FIRST = "report.html"
+TALLEST, HEAVIEST = 6000, 700_000
+"""Pixels of the first page at its widest, as it opens, and bytes."""
 
 
 def complaints(tab: Tab, folder: Path) -> Iterator[str]:
@@ -229,7 +232,9 @@ def checked(tab: Tab, folder: Path) -> Iterator[tuple[str, str]]:
         tab.width(WIDTHS[-1])
         tab.load(address)
         links[name], ids[address] = tab.value(LINKS), set(tab.value(IDS))
-        found = list(_searched(tab))
+        found = [*_large(tab, page)] if name == FIRST else []
+        found += [f"without a name: {element}" for element in tab.value(UNNAMED)]
+        found += _searched(tab)
         yield from ((name, wrong) for wrong in (*found, *overflows(tab), *complaints(tab, folder)))
     for name, led in links.items():
         yield from ((name, wrong) for wrong in unresolved(led, ids, folder))
@@ -239,11 +244,19 @@ def checked(tab: Tab, folder: Path) -> Iterator[tuple[str, str]]:
     )
 
 
+def _large(tab: Tab, page: Path) -> Iterator[str]:
+    """Return what the first page has beyond its pixels and bytes."""
+    height, size = tab.value("document.documentElement.scrollHeight"), page.stat().st_size
+    print(f"{FIRST}: {height} px, {size / 1000:.0f} kB")
+    yield from [f"{height} px are more than {TALLEST}"] * (height > TALLEST)
+    yield from [f"{size} bytes are more than {HEAVIEST}"] * (size > HEAVIEST)
+
+
 def _searched(tab: Tab) -> Iterator[str]:
-    """Lines of the index that their own name does not find, and entries that miss one of their lines."""
+    """Lines of the index that their own name does not find."""
     said: Mapping[str, Any] | None = tab.value(MISSED)
     if said:
-        print(f"search: {said['lines']} lines, {said['entries']} entries")
+        print(f"search: {said['lines']} lines")
         yield from (f"not found by its name: {name}" for name in said["missed"])
 
 

@@ -149,6 +149,7 @@ def _explored(claim: ExactProperty | StatisticalProperty) -> list[Point]:
         point: Point
         verdict: str = "agrees"
 
+    # As `verify.judging.properties` seeds the search.
     number = int.from_bytes(hashlib.sha256(f"{claim.id}\n{SEED}".encode()).digest()[:8], "big")
     drawn = st.fixed_dictionaries({name: strategy(of) for name, of in claim.domain.items()})
     asked: dict[str, Any] = {"seed": number, "max_examples": EXAMPLES, "examples": claim.examples}
@@ -293,6 +294,7 @@ def _write(file: Path, old: Record, now: Record, papers: Papers) -> int:
     read = {source for facts in claims.values() for source in facts[""]["reads"]}
     values = {name: facts for name, facts in (old["values"] | now["values"]).items() if name in read}
     new = now | {"claims": dict(sorted(claims.items())), "values": dict(sorted(values.items()))}
+    # Without a time, so that the same record gives the same bytes.
     file.write_bytes(gzip.compress(json.dumps(new, separators=(",", ":")).encode(), mtime=0))
     drawn = {_place(c).id for c in registry.claims() if isinstance(c, Claim | StatisticalProperty)}
     few = [n for n, facts in values.items() if n in drawn and min(_counts(facts).values()) < REPLICATES]

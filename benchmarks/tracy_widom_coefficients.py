@@ -39,12 +39,14 @@ SMALLEST = 1e-18
 
 def log_cdf(beta: int, s: mp.mpf) -> mp.mpf:
     """Logarithm of F_beta(s), 25 digits."""
+    # The determinant of entries of order 1 is that small: as many digits cancel.
     with mp.workdps(35 + _digits_of_left_tail(beta, s)):
         return mp.log(determinant(beta, s))
 
 
 def log_sf(beta: int, s: mp.mpf) -> mp.mpf:
     """Logarithm of 1 - F_beta(s), 25 digits."""
+    # As many digits cancel as the tail has zeros.
     with mp.workdps(35 + _digits_of_right_tail(beta, s)):
         return mp.log(trace(beta, s) if s > TRACE_FROM else 1 - determinant(beta, s))
 
@@ -101,6 +103,7 @@ def _gauss_legendre(n: int, dps: int) -> tuple[list[mp.mpf], list[mp.mpf]]:
     """Nodes and weights on [-1, 1], by Newton's method from their asymptotic places."""
     with mp.workdps(dps + 10):
         nodes = [mp.cos(mp.pi * (k + mp.mpf(3) / 4) / (n + mp.mpf(1) / 2)) for k in range(n)]
+        # Each step of Newton's method doubles the digits.
         for _ in range(3 + int(math.log2(dps))):
             found = [_legendre(n, x) for x in nodes]
             nodes = [x - p / slope for x, (p, slope) in zip(nodes, found, strict=True)]

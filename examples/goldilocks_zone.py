@@ -1,87 +1,108 @@
-"""Is my initialisation in the Goldilocks zone? Excess of positive curvature against the scale of all weights.
+"""The Goldilocks zone of your network.
 
-The zone is where the Hessian in a random subspace is far more positive than a balanced spectrum would be (Vysogorets,
-Dawid and Kempe, 2024). Every weight of a ReLU network is multiplied by alpha, on 200 digits. Theory beside the
-measurement: the excess from that of the Gauss-Newton part and the sizes of both parts; that of the Gauss-Newton part
-from the spread of the logit gradients; and the lower edge of the zone, from one look far below it.
+Before training, a network can be scaled too small or too large. In between there is a range of scales at
+which the loss bends upwards in most directions. Vysogorets, Dawid and Kempe (2024) call this range the
+Goldilocks zone and ask why it exists. This page measures whether a network lies in the zone, finds both ends
+of the zone, and compares the measurement with a formula.
+
+You need to know what a Hessian is. [What curvature is](../curvature.md) explains it on one page.
 """
 
-import math
-
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from matplotlib.figure import Figure
+from torch import nn
 
-from simulate import data
-from simulate.networks import mlp_weights
-from simulate.perceptrons import curvature
-from theory import gauss_newton, softmax
+import losscurv
 
-WIDTHS, SAMPLES, DIM = (64, 100, 50, 10), 200, 50
-ALPHA = np.geomspace(0.1, 10.0, 21)
+torch.manual_seed(0)
+torch.set_num_threads(1)
+
+# ## Is this network in the zone?
+#
+# Take a network as torch initialises it, and handwritten digits. Use your own model and data here: a pair of
+# tensors, a `DataLoader`, or an `.npz` file.
+
+model = nn.Sequential(
+    nn.Flatten(), nn.Linear(784, 50), nn.ReLU(), nn.Linear(50, 50), nn.ReLU(), nn.Linear(50, 10)
+)
+found = losscurv.measure(model, "digits", samples=300, top=1)
+assert found.zone is not None  # it is None only if the Hessian is zero
+print("excess in 50 random directions:", found.zone.excess)
+print(found.zone.verdict + ":", found.zone.reason)
+
+# The *excess* of a matrix is its trace divided by its Frobenius norm. It is large if nearly all curvature is
+# positive, and near 0 if positive and negative curvature cancel. As in the paper, the excess is that of the
+# Hessian in 50 random directions. There a spectrum that cancels gives values within about 0.2 of 0, the
+# noise.
+#
+# ## Scale all weights
+#
+# Now multiply every weight by a factor α. The biases are left out, so that the outputs grow exactly as α³ in
+# a network of three layers. At each scale `losscurv.projected` returns the Hessian H along the same 50
+# directions as the sum of two parts, the Gauss-Newton part G and the rest, the H-term.
+
+layers = [nn.Linear(a, b, bias=False) for a, b in ((784, 50), (50, 50), (50, 10))]
+for layer in layers:
+    nn.init.kaiming_normal_(layer.weight)
+model = nn.Sequential(nn.Flatten(), layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2]).double()
+start = nn.utils.parameters_to_vector(model.parameters()).detach()
+directions = torch.linalg.qr(torch.randn(len(start), 50, dtype=torch.float64)).Q
 
 
-def main() -> None:
-    """Measure, print and draw."""
-    rng = np.random.default_rng(0)
-    digits = data.sample(data.digits((1, 8, 8)).flat(), rng, SAMPLES, balanced=True)
-    weights = mlp_weights(rng, WIDTHS)
-    frame = curvature.haar(rng, sum(w.numel() for w in weights), DIM)
-    net = curvature.ProjectedMlp(weights, digits.images, digits.labels, frame)
+def excess(matrix: torch.Tensor) -> float:
+    """Return trace / Frobenius norm."""
+    return float(matrix.trace() / matrix.norm())
 
-    terms = net.terms(ALPHA)
-    g, h_term = terms.g_term, terms.h_term
-    measured = curvature.positive_excess(terms.hessian).numpy()
-    positive = curvature.positive_excess(g).numpy()
-    ratio = (torch.linalg.matrix_norm(h_term) / torch.linalg.matrix_norm(g)).numpy()
-    from_parts = gauss_newton.hessian_excess(positive, frobenius_ratio=ratio)
-    from_gradients = random_logit_model(net)
-    floor = float(gauss_newton.excess_noise_floor(DIM))
 
-    far_below = net.terms(1e-3)
-    norms = [float(curvature.spectral_norm(part)) for part in (far_below.h_term, far_below.g_term)]
-    edge = 1e-3 * (norms[0] / norms[1]) ** (1 / net.depth)
+def parts(scale: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return G and the H-term along the directions, with all weights at this scale."""
+    nn.utils.vector_to_parameters(scale * start, model.parameters())
+    found = losscurv.projected(losscurv.Objective(model, "digits"), directions)
+    return found.g_term, found.h_term
 
-    print(" alpha   excess: measured   from both parts   Gauss-Newton: measured   random logit model")
-    for i in range(0, len(ALPHA), 2):
-        numbers = f"{measured[i]:17.2f} {from_parts[i]:17.2f} {positive[i]:24.2f} {from_gradients[i]:20.2f}"
-        print(f"{ALPHA[i]:6.2f} {numbers}")
+
+scales = np.geomspace(0.1, 100, 25)
+matrices = [parts(scale) for scale in scales]
+measured = [excess(g + h) for g, h in matrices]
+positive = np.array([excess(g) for g, _ in matrices])
+ratio = np.array([float(h.norm() / g.norm()) for g, h in matrices])
+
+# ## Compare with a formula
+#
+# The trace of the H-term is zero in a ReLU network without biases, and its inner product with G is small.
+# Then the excess of H follows from that of G and from the ratio ρ of the two norms: excess(G)/√(1 + ρ²). The
+# zone should end where ρ = 1.
+
+predicted = losscurv.theory.gauss_newton.hessian_excess(positive, frobenius_ratio=ratio)
+inside = scales[ratio < 1]
+print(f"the H-term is smaller than G from scale {inside[0]:.2f} to {inside[-1]:.0f}")
+for k in range(0, len(scales), 4):
     print(
-        f"a balanced spectrum scatters by {floor:.2f} about 0; lower edge of the zone at alpha = {edge:.2f}"
-    )
-    here = float(np.interp(0.0, np.log(ALPHA), measured))
-    verdict = "in the zone" if here > 5 * floor else "not in the zone"
-    print(f"at alpha = 1: {here:.2f}, {here / floor:.0f} times that scatter: {verdict}")
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.add_subplot(xlabel="scale of all weights, alpha", ylabel="excess of positive curvature")
-    axes.set_xscale("log")
-    axes.plot(ALPHA, measured, "o", label="Hessian, measured")
-    axes.plot(ALPHA, from_parts, label="Hessian, from the sizes of its parts")
-    axes.plot(ALPHA, positive, "s", fillstyle="none", label="Gauss-Newton part, measured")
-    axes.plot(ALPHA, from_gradients, "--", label="Gauss-Newton part, random logit model")
-    axes.axvline(edge, color="grey", lw=1, label="lower edge, predicted")
-    axes.axhspan(-floor, floor, color="grey", alpha=0.2, label="noise of a balanced spectrum")
-    axes.legend(fontsize="small")
-    figure.savefig("goldilocks_zone.png", dpi=150)
-    print("picture: goldilocks_zone.png")
-
-
-def random_logit_model(net: curvature.ProjectedMlp) -> np.ndarray:
-    """Eq. (8), corrected, with the scales of class means and residuals that the logit gradients have."""
-    gradients = net.jacobian.numpy()
-    residuals = gradients.var(axis=0, ddof=1).mean()
-    means = (gradients.mean(axis=0) ** 2).mean() - residuals / SAMPLES
-    logits = net.logits.numpy()
-    gammas = []
-    for alpha in ALPHA:
-        scaled = alpha**net.depth * logits
-        p = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-        gammas.append(softmax.gamma(p / p.sum(axis=1, keepdims=True), average=True))
-    return gauss_newton.expected_excess(
-        np.array(gammas), dim=DIM, sigma_c=math.sqrt(means), sigma_e=math.sqrt(residuals)
+        f"scale {scales[k]:7.2f}: excess {measured[k]:5.2f}, predicted {predicted[k]:5.2f}, norm ratio {ratio[k]:.3g}"
     )
 
+noise = float(losscurv.theory.gauss_newton.excess_noise_floor(50))
+figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
+axes.axvspan(inside[0], inside[-1], color="tab:green", alpha=0.1, label="H-term smaller than G")
+axes.axhspan(-noise, noise, color="grey", alpha=0.25, lw=0, label="noise of 50 directions")
+axes.plot(scales, predicted, color="tab:blue", label="predicted from G and ρ")
+axes.plot(scales, measured, "o", color="tab:orange", ms=4, label="measured")
+axes.set(xscale="log", xlabel="scale α of all weights", ylabel="excess of the Hessian")
+axes.set_title("Excess of H = excess of G / √(1 + ρ²)", loc="left")
+axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+figure.savefig("goldilocks_zone.png", dpi=150)
 
-if __name__ == "__main__":
-    main()
+# ![Excess of the Hessian against the scale of all weights: points on the predicted line](goldilocks_zone.png)
+#
+# Below the zone the outputs are nearly constant. G is then tiny, and the H-term has as much negative as
+# positive curvature. Far above it the softmax is certain about every image, so G vanishes again. The scale of
+# the usual initialisation is 1.
+#
+# ## What to try next
+#
+# - Your own network: `losscurv measure --model my_net.py:build --data data.npz` prints the same verdict ([how
+#   to](../measure.md)).
+# - Fewer images: `(x[:100], y[:100])` in place of `"digits"`. On which side does the zone become smaller?
+# - A trained network: train for some steps, then measure again.
+# - What the paper claims, and what holds: [Vysogorets et al. (2024)](../claims/vysogorets2024.md).

@@ -19,6 +19,7 @@ Seed = int | np.random.Generator
 _NEAR = 0.65
 """Smallest similarity, as in `difflib`, of a name that is suggested for another."""
 
+# numpy and torch hold sizes in signed 64-bit integers
 _LARGEST_COUNT = 1 << 63
 
 
@@ -48,8 +49,10 @@ def did_you_mean(
     '; did you mean softmax.gamma?'
     """
     others = suggest or {}
+    # difflib compares by case, so that a name in capitals would resemble no other
     plain = {word.lower(): others.get(word, word) for word in known}
     near = [plain[word] for word in difflib.get_close_matches(name.lower(), plain, n=count, cutoff=_NEAR)]
+    # two known names may lead to the same suggestion
     return f"; did you mean {' or '.join(dict.fromkeys(near))}?" if near else ""
 
 
@@ -73,7 +76,7 @@ def natural(name: str, value: Any) -> int:
     if not _is_positive_integer(value):
         raise ValueError(f"{name} must be a positive integer, got {_format_value(value)}")
     if value >= _LARGEST_COUNT:
-        raise ValueError(f"{name} must be less than 2**63, which no memory holds, got more")
+        raise ValueError(f"{name} must be less than 2**63, got a larger number")
     return int(value)
 
 

@@ -39,6 +39,7 @@ def submodules(package: str) -> Callable[[str], ModuleType]:
     """Return a ``__getattr__`` for a package whose modules are imported when first used."""
 
     def lazy_module(name: str) -> ModuleType:
+        # find_spec only looks for the file: a misspelt name fails here, and nothing is imported yet
         if name.startswith("_") or find_spec(f"{package}.{name}") is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return _LazyModule(f"{package}.{name}")

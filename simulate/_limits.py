@@ -33,6 +33,8 @@ def _groups(controller: str) -> Iterator[Path]:
         _, names, path = line.split(":", 2)
         where, _, what = mount.partition(" - ")
         kind, _, controllers = what.split(" ", 2)
+        # version 1 names its controllers on both sides; version 2 has one hierarchy, whose list of names is
+        # empty
         first = kind == "cgroup" and controller in names.split(",") and controller in controllers.split(",")
         if not first and (kind != "cgroup2" or names):
             continue
@@ -41,6 +43,7 @@ def _groups(controller: str) -> Iterator[Path]:
         below = path.removeprefix(top.rstrip("/")) if path.startswith(top) else ""
         highest = _ROOT / place.lstrip("/")
         folder = highest / below.lstrip("/")
+        # a group outside of the namespace that this process sees is listed as /../..
         if not folder.is_dir() or ".." in folder.parts:
             folder = highest
         yield from (each for each in (folder, *folder.parents) if each.is_relative_to(highest))
@@ -54,6 +57,7 @@ def _memory_left(group: Path) -> Iterator[float]:
     ):
         most, now = _text(group / limit), _text(group / used)
         if most.isdigit() and now.isdigit():
+            # version 1 counts the groups below this one only in the entries with "total_"
             files = _table(group / "memory.stat")
             yield (
                 int(most)
@@ -78,6 +82,7 @@ def _process_left() -> Iterator[float]:
     for limit, name in ((resource.RLIMIT_AS, "VmSize:"), (resource.RLIMIT_DATA, "VmData:")):
         most, _ = resource.getrlimit(limit)
         if most != resource.RLIM_INFINITY:
+            # /proc counts in KiB
             yield most - 1024 * used.get(name, 0)
 
 

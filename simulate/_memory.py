@@ -70,12 +70,14 @@ def _free_on_gpu(device: torch.device) -> float:
     free, whole = torch.cuda.mem_get_info(device)
     used = torch.cuda.memory_allocated(device)
     cached = torch.cuda.memory_reserved(device) - used
+    # the driver counts the blocks that torch caches as used, and knows nothing of this process's share
     return min(free + cached, _shares.get(device, 1.0) * whole - used)
 
 
 def _free() -> float:
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
+        # not MemFree, which leaves out the caches that the kernel gives up on demand
         return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
     except (OSError, StopIteration):
         return _installed()

@@ -41,8 +41,10 @@ ACTIVATIONS: dict[str, Nonlinearity] = {
     "relu": Nonlinearity(torch.relu, _step(0.0)),
     "leaky_relu": Nonlinearity(functional.leaky_relu, _step(0.01)),
     "linear": Nonlinearity(torch.clone, torch.ones_like),
+    # not 1 - tanh(u)^2, which cancels for large u
     "tanh": Nonlinearity(torch.tanh, lambda u: 1 / torch.cosh(u) ** 2),
     "erf": Nonlinearity(torch.erf, lambda u: 2 / math.sqrt(math.pi) * torch.exp(-u * u)),
+    # not s (1 - s), which cancels for large u
     "sigmoid": Nonlinearity(torch.sigmoid, lambda u: torch.sigmoid(u) * torch.sigmoid(-u)),
     "softplus": Nonlinearity(_softplus, torch.sigmoid),
     "gelu": Nonlinearity(lambda u: u * torch.special.ndtr(u), _gelu_slope),

@@ -145,10 +145,11 @@ class _Lines:
             return Difference(torch.zeros_like(vector), 0.0)
         unit = vector.to(self._objective.dtype) / length
         found = self._best_difference(unit)
+        # in the null space the product itself is rounding: the longest product so far is the scale there
         reach = max(float(found.product.norm()), self._longest)
         if found.error > self._tolerance * reach:
             raise ValueError(
-                f"differences of gradients must settle to {self._tolerance:g} of the product, got an error of"
+                f"differences of gradients must be right to {self._tolerance:g} of the product, got an error of"
                 f" {found.error:.2g} for {float(found.product.norm()):.2g}: measure in float64, or look for kinks"
             )
         self._longest = reach
@@ -170,8 +171,10 @@ class _Lines:
     def _best_difference(self, unit: Tensor) -> Difference:
         """Return the difference with the least error among the steps that are tried."""
         here = self._gradient(unit, 0.0)
+        # at least 1, or parameters that are all zero would give a step of zero
         size = max(float(torch.cat([p.detach().reshape(-1) for p in self._objective.leaves()]).norm()), 1.0)
         tiny = _ROUNDINGS * torch.finfo(unit.dtype).eps * size
+        # a move by a few roundings changes a gradient by rounding alone
         noise = _ROUNDINGS * max(
             float((self._gradient(unit, side * tiny) - here).norm()) for side in (-1.0, 1.0)
         )
@@ -179,9 +182,11 @@ class _Lines:
         for _ in range(_TRIES):
             short, long = self._sides(unit, step, here), self._sides(unit, 2 * step, here)
             rounding, change = noise / step, _SAFETY * float((long.mean - short.mean).norm())
+            # zero for a smooth loss, where the distance doubles with the step; at a kink it does not
             change += float((2 * short.apart - long.apart).norm())
             if best is None or change + rounding < best.error:
                 best = Difference(short.mean, change + rounding)
+            # truncation grows with the step, rounding falls: where they are equal no step is much better
             if max(change, rounding) <= 2 * min(change, rounding):
                 break
             step = step / _FACTOR if change > rounding else step * _FACTOR

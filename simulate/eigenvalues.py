@@ -104,6 +104,7 @@ class Extremes(Result):
 
     def _headline(self) -> str:
         count, others = len(self.values), f"all others in [{self.floor + 0.0:.4g}, {self.ceiling + 0.0:.4g}]"
+        # adding 0.0 turns -0.0, which would print as -0, into 0
         said = f"{count} eigenvalue{'s' * (count != 1)} of {len(self.vectors)}, {others}"
         return f"{said}; {self.products} products, {self.stopped}"
 
@@ -238,6 +239,7 @@ class _Search:
     ) -> None:
         self._operator, self._rng = operator, rng
         self._top, self._bottom, self._count = top, bottom, top + bottom
+        # half for the floor, half for the ceiling
         self._tolerance, self._doubt, self._kept = tolerance, _DOUBT / 2, kept
         self._unit = self._largest = self._target = 0.0
         self._searched = False
@@ -265,6 +267,7 @@ class _Search:
             return "the rounding of the products, which allows no smaller bounds"
         if self.products == steps:
             return f"the step limit, {steps} products"
+        # a restart keeps the wanted vectors and one more, and needs room for two
         if self._next is None and self._out_of_room() and len(self._chain.nodes) < self._count + _ROOM:
             return f"no memory for more than {len(self._chain.rows)} vectors at once"
         return None
@@ -272,6 +275,7 @@ class _Search:
     def _out_of_room(self) -> bool:
         """Return whether there is no memory for one more vector of this chain."""
         own = len(self._chain.nodes)
+        # other programs may have taken the memory since the start: the chain then stays at its present length
         if own and self._chain.rows.full and not self._affordable():
             self._kept = min(self._kept, own)
         return self._chain.rows.full and own >= self._kept
@@ -287,6 +291,7 @@ class _Search:
         self._chain.grow(self._product)
         self.products += 1
         self._largest = max(self._largest, float(np.abs(self._chain.nodes).max()))
+        # below the rounding of the products no bound can be reached
         self._target = max(self._tolerance * self._largest, _RESOLVED * self._chain.noise)
         self._pairs, distance, self._next = self._assess(self._target)
         self.distance = distance / (self._largest or 1.0)
@@ -323,6 +328,7 @@ class _Search:
         """Return the pairs, their distance from certainty, and the kind of the next chain; None to extend this one."""
         chain = self._chain
         self._searched = True
+        # the rows are a basis, so the Ritz values are the eigenvalues
         if len(chain.rows) == self._operator.dim:
             return chain.pairs(self._top, self._bottom), 0.0, "none"
         full = self._kind == "looking" and len(chain.found.values) == self._count
@@ -367,6 +373,7 @@ class _Search:
 
     def _ends(self) -> tuple[float, float]:
         """Return floor and ceiling, by the last random start."""
+        # a refining chain starts from a residual: the bounds hold with a probability over random starts only
         if self._kind == "refining":
             return self._last_ends
         return self._chain.floor(self._bottom, self._doubt), self._chain.ceiling(self._top, self._doubt)
@@ -374,6 +381,7 @@ class _Search:
     def _product(self, row: Tensor) -> Tensor:
         """Return a product in a unit in which squares neither overflow nor vanish."""
         products = self._operator(row[None])[0]
+        # fixed by the first product: the rows of a chain need one common unit
         self._unit = self._unit or unit_of(products)
         return products / self._unit
 
@@ -383,6 +391,7 @@ class _Search:
     def result(self, stopped: str) -> Extremes:
         """Return the result in the unit of the matrix."""
         rows = self._chain.locked(self._pairs).rows.double()
+        # combined in single precision, they have unit length to single precision only
         rows /= rows.norm(dim=1, keepdim=True)
         floor, ceiling = self._ends()
         if (

@@ -94,6 +94,7 @@ def h_term(objective: Objective) -> CurvatureOperator:
 
     def weighed(leaves: Leaves, batch: Batch) -> Tensor:
         outputs = objective.outputs(leaves, batch.inputs)
+        # the slope is a constant here, so that only second derivatives of the outputs are left
         return (_slope(objective, outputs, batch) * outputs).sum()
 
     return _operator(objective, of_scalar(objective, "h-term", weighed), "h_term")
@@ -159,6 +160,7 @@ def _require_squares(objective: Objective) -> None:
             outputs = objective.outputs(objective.leaves(), batch.inputs)
             slope = _slope(objective, outputs, batch)
             size = float(slope.abs().max())
+            # of order one, since derivatives of a tiny slope might vanish here already
             weights = slope / size * normal(slope) if size else slope
             pulled = slopes(outputs, objective.leaves(), weights)
             largest = max([largest, *(size * float(part.abs().max()) for part in pulled if part.numel())])
@@ -166,7 +168,7 @@ def _require_squares(objective: Objective) -> None:
     if 0.0 < largest**2 < torch.finfo(objective.dtype).tiny:
         kind = str(objective.dtype).removeprefix("torch.")
         raise ValueError(
-            f"gradients must have squares that are numbers in {kind}, got none above {largest:.1g}; measure in double"
+            f"squared gradients must not vanish in {kind}, got gradients up to {largest:.1g}; measure in double"
             " precision, or multiply the loss by a constant"
         )
 
@@ -275,6 +277,7 @@ def _take(total: Tensor, part: Built, vectors: Tensor, *, new: bool) -> None:
     for i, row in enumerate(total):
         try:
             found = part.first if i == 0 and part.first is not None else part.product(vectors[i])
+        # a RuntimeError too, but no fault of the model
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:  # raised by torch in the backward pass of a gradient

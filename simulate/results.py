@@ -48,7 +48,10 @@ _ERRORS = ("bound", "error", "residual", "truncation", "±")
 """Endings of the names of columns whose numbers have two significant digits."""
 
 _STYLE = {
+    "axes.edgecolor": "#d9dde2",
+    "axes.labelcolor": "#5a636e",
     "axes.labelsize": 9,
+    "axes.prop_cycle": "cycler('color', ['1f5fa8', 'b64f08', '00776a', '6f4bb2', '87898c'])",
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
@@ -58,7 +61,11 @@ _STYLE = {
     "font.size": 9,
     "grid.color": "0.9",
     "text.parse_math": False,  # names of parameters are not formulas
+    "xtick.color": "#d9dde2",
+    "xtick.labelcolor": "#5a636e",
     "xtick.labelsize": 8,
+    "ytick.color": "#d9dde2",
+    "ytick.labelcolor": "#5a636e",
     "ytick.labelsize": 8,
 }
 
@@ -137,7 +144,7 @@ class Result:
             return ax
 
     def _repr_html_(self) -> str:
-        """Return a table with a picture, as notebooks show it."""
+        """Return a picture with a table, as notebooks show it."""
         shown, left_out = self._displayed_rows(_ROWS)
         head = "".join(f"<th>{_escape(name)}</th>" for name in shown)
         body = "".join(
@@ -146,9 +153,9 @@ class Result:
         more = f"<p>{left_out} more rows: to_frame()</p>" if left_out else ""
         name, said = type(self).__name__, _escape(self._headline())
         table = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>" if body else ""
-        return f"<div><p><b>{name}</b>: {said}</p><table>{table}</table>{more}{self._picture()}</div>"
+        return f"<div><p><b>{name}</b>: {said}</p>{self._picture(said)}<table>{table}</table>{more}</div>"
 
-    def _picture(self) -> str:
+    def _picture(self, said: str) -> str:
         with _style(_STYLE), io.BytesIO() as png:
             from matplotlib.figure import Figure
 
@@ -158,8 +165,8 @@ class Result:
             self._draw(figure.add_subplot())
             figure.savefig(png, format="png", dpi=160)
             data = base64.b64encode(png.getvalue()).decode("ascii")
-        width, name = round(96 * figure.get_size_inches()[0]), type(self).__name__
-        return f'<img alt="Plot of this {name}" width="{width}" src="data:image/png;base64,{data}">'
+        width = round(96 * figure.get_size_inches()[0])
+        return f'<img alt="Plot: {said}" width="{width}" src="data:image/png;base64,{data}">'
 
     def _displayed_rows(self, most: int) -> tuple[Columns, int]:
         """Return at most `most` rows of the columns to display, and the number of rows left out."""

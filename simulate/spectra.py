@@ -124,6 +124,7 @@ def trace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _PROBES, p
     with in_full_precision():
         operator, power = as_operator(matrix), _checks.natural("power", power)
         left = _signs(operator, _checks.generator(seed), probes)
+        # z' A^p z is an inner product of A^(p/2) z with itself: half as many products
         for _ in range(power // 2):
             left = operator(left)
         right = operator(left) if power % 2 else left
@@ -265,6 +266,7 @@ def _separate_directions(products: Tensor, resolution: float) -> tuple[Tensor, T
     If the products are linearly dependent, all columns are zero: no product alone reaches a direction.
     """
     rows, triangle = torch.linalg.qr(products.mT)
+    # QR without pivoting does not tell whether products are linearly dependent, singular values do
     left, lengths, right = torch.linalg.svd(triangle)
     independent = lengths > resolution * lengths[0]
     basis = (rows @ left[:, independent]).mT
@@ -441,9 +443,11 @@ def density(
         # for a multiple of the identity the range is rounding: the width then follows its size, or is 0.01
         distinct = high - low > EXHAUSTED * torch.finfo(operator.dtype).eps * size
         sd = sd or _SMEARING * (high - low if distinct else size or 1.0)
+        # beyond four widths a Gaussian is below 4e-4 of its peak
         at = np.linspace(low - 4 * sd, high + 4 * sd, _POINTS) if at is None else at
         each = _smoothed_density(found, at, sd)
         shorter = _smoothed_density(found.leading(steps - steps // 4), at, sd)
+        # squares of the densities of a narrow spectrum could overflow
         value, unit = each.mean(0), float(each.max(initial=0.0)) or 1.0
         return Density(
             x=at,

@@ -1,4 +1,4 @@
-"""The examples as documents; that they run is seen by running them, each by itself."""
+"""The tutorials as documents. Building the documentation runs them, and fails on an error or a missing picture."""
 
 import ast
 import re
@@ -6,31 +6,47 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "examples"
-EXAMPLES = sorted(FOLDER.glob("*.py"))
+ROOT = Path(__file__).parents[1]
+GALLERY = ROOT / "examples" / "gallery.py"
+TUTORIALS = sorted({*(ROOT / "examples").glob("*.py")} - {GALLERY})
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_says_what_it_shows_and_runs_only_when_called(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert len((ast.get_docstring(tree) or "").split()) > 20
-    last = tree.body[-1]
-    assert isinstance(last, ast.If) and ast.unparse(last) == "if __name__ == '__main__':\n    main()"
-    assert f"{path.stem}.png" in path.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_that_trains_sets_one_thread_and_says_so(path: Path) -> None:
-    """Large rates blow up what several threads round otherwise: another machine would print other numbers."""
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_introduces_itself_shows_a_picture_and_ends_with_what_to_try(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    if ".backward()" in text:
-        assert "torch.set_num_threads(1)" in text
-        assert "One thread is set" in (ast.get_docstring(ast.parse(text)) or "")
+    assert len((ast.get_docstring(ast.parse(text)) or "").split()) > 50
+    assert re.findall(r"^# !\[.{20,}\]\((.*)\)$", text, re.MULTILINE) == [f"{path.stem}.png"]
+    assert re.search(r"\n# ## What to try next\n#\n(# - .*\n(#   .*\n)*){3,}$", text)
 
 
-def test_every_example_is_listed() -> None:
-    listed = re.findall(
-        r"^\| \[(\w+\.py)\]\((\w+\.py)\) \|", (FOLDER / "README.md").read_text(), re.MULTILINE
-    )
-    assert sorted(name for name, _ in listed) == [path.name for path in EXAMPLES]
-    assert all(name == target for name, target in listed)
+@pytest.mark.parametrize("path", [*TUTORIALS, GALLERY], ids=lambda path: path.stem)
+def test_a_tutorial_makes_public_calls_only(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = {a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
+    taken_from = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported | taken_from <= {"losscurv", "matplotlib.pyplot", "numpy", "torch"}
+    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert not any(re.match(r"_[a-z]", name) for name in attributes)
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_that_trains_sets_one_thread(path: Path) -> None:
+    """Large rates amplify how several threads round: another machine would print other numbers."""
+    text = path.read_text(encoding="utf-8")
+    assert "losscurv.check" in text or "torch.set_num_threads(1)" in text
+
+
+def test_every_tutorial_is_listed() -> None:
+    readme, nav = ((ROOT / name).read_text(encoding="utf-8") for name in ("examples/README.md", "mkdocs.yml"))
+    listed = re.findall(r"^\| \[(\w+\.py)\]\((\w+\.py)\) \|", readme, re.MULTILINE)
+    assert sorted(listed) == [(path.name, path.name) for path in TUTORIALS]
+    pages = re.findall(r": tutorials/(\w+)\.md$", nav, re.MULTILINE)
+    assert sorted(pages) == sorted(path.stem for path in (*TUTORIALS, GALLERY))
+
+
+def test_code_of_a_picture_in_the_gallery_is_short() -> None:
+    text = GALLERY.read_text(encoding="utf-8")
+    codes = re.findall(r"((?:^(?!#).*\n)+)^# !\[.{20,}\]\((.*)\.png\)$", text, re.MULTILINE)
+    assert len(codes) == 9
+    for code, name in codes:
+        assert f'save("{name}", ' in code and len(code.strip().splitlines()) <= 15, name

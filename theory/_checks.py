@@ -105,8 +105,10 @@ def flag(name: str, value: object) -> bool:
 def probabilities(name: str, value: ArrayLike) -> Floats:
     """`value` as float64, contiguous, each vector along the last axis a distribution over K >= 2 outcomes."""
     p = finite(name, value)
+    # probabilities of lower precision sum to one only up to its rounding
     tolerance = 1e-5 if np.asarray(value).dtype.name in ("float16", "float32") else 1e-8
     rule = f"a probability vector along its last axis (at least 2 entries, >= 0, sum 1 within {tolerance:g})"
+    # before the sum, which would overflow for entries that are far off
     require(p.ndim >= 1 and p.shape[-1] >= 2 and np.all((p >= 0) & (p <= 2)), name, rule, value)
     p = np.ascontiguousarray(p)
     require(np.abs(p.sum(axis=-1) - 1.0) <= tolerance, name, rule, value)
@@ -168,6 +170,7 @@ def fits(name: str, size: float, value: object) -> None:
     ValueError: dim must be small enough for memory (it needs about 7.28 TiB, the limit is 16 GiB), got 1000000000000
     """
     if size > _MEMORY:
+        # an infinite size has no power of two to write
         size = min(size, 1e300)
         rule = f"small enough for memory (it needs about {_amount(size)}, the limit is {_amount(_MEMORY)})"
         require(False, name, rule, value)
@@ -217,6 +220,7 @@ def closed_form(function: Callable[P, R]) -> Callable[P, R]:
         names = getattr(kind, "__annotations__", ())  # of a record's fields
         parts = [getattr(result, name) for name in names] if names else [result]
         if not all(np.isfinite(x).all() for x in parts):
+            # the names are looked up only for a message: binding takes longer than most formulas
             given = inspect.signature(function).bind(*args, **kwargs).arguments
             given.pop("self", None)
             representable(np.inf, **given)

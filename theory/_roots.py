@@ -51,4 +51,5 @@ def bracketed_root(function: Callable[[float], float], low: float, high: float) 
     def scaled(x: float) -> float:
         return function(x * scale)
 
+    # Brent's method stops at an absolute tolerance, which at the scale of the ends must be no limit
     return float(optimize.brentq(scaled, *within, xtol=1e-300, rtol=1e-15, maxiter=3000)) * scale

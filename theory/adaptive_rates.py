@@ -106,6 +106,7 @@ def adaptive_limit(
     """
     edge = _edge(sigma=sigma, dim=dim, batch_size=batch_size, dataset_size=dataset_size)
     own, edge = together(preconditioner=(positive, preconditioner), batch_size=edge)
+    # no noise, no limit: 2 / inf is 0 and is replaced by infinity below
     bounded = np.where(edge > 0, edge, np.inf)
     rate = representable(2 * (own / bounded), preconditioner=preconditioner, sigma=sigma)
     return np.where(edge > 0, rate, np.inf)[()]

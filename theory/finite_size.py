@@ -279,6 +279,7 @@ def _visible(spike: Floats, outlier: Outlier) -> Outlier:
 def _slope(spike: Floats, q: Floats, variance: Floats) -> Floats:
     """Slope of the outlier over the spike, 1 - q variance^2 / spike^2, of information plus noise."""
     threshold = _visible(spike, outliers.information_plus_noise(spike, q=q, variance=variance)).threshold
+    # in factors: 1 - threshold^2 / spike^2 would cancel near the threshold
     return (spike - threshold) / spike * ((spike + threshold) / spike)
 
 
@@ -385,6 +386,7 @@ def wishart_edge(
         mean, sd = _tracy_widom((a + b) ** 2, (a + b) * np.cbrt(1 / a + 1 / b))
         return EdgeFluctuation(unit * mean, unit * sd)
     require(p != n, "dim", "different from samples at the lower edge", dim)
+    # not a - b, which cancels where p is near n
     gap = (np.maximum(p, n) - np.minimum(p, n)) / (a + b)  # a - b
     width = np.cbrt(gap / a / b) / gap
     center = unit * (gap * np.exp(width**2 / 16)) ** 2
@@ -408,6 +410,7 @@ def _unit() -> tuple[float, float]:
 def _change(t: float) -> tuple[float, float]:
     """Mean and standard deviation of exp(-t W) - 1, which may be small."""
     x, mass = point_masses(1)
+    # exp(-t x) - 1 would cancel for the small widths of large matrices
     change = np.expm1(-t * x)
     mean = float(mass @ change)
     return mean, float(mass @ (change - mean) ** 2) ** 0.5

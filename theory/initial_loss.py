@@ -74,6 +74,7 @@ def jensen_bound(mean_probability: ArrayLike, prior: ArrayLike) -> Floats:
     predicted, actual = distributions(mean_probability=mean_probability, prior=prior)
     at_top = argmax(predicted)
     rest = np.where(at_top, 0.0, predicted)
+    # the mode from the sum of the others: near 1 its own logarithm has no digits
     mode = np.log1p(-np.minimum(rest.sum(axis=-1, keepdims=True), 1.0))
     terms = actual * -where(at_top, mode, np.log(predicted))
     return where(actual > 0, terms, np.zeros_like(actual)).sum(axis=-1)

@@ -78,6 +78,7 @@ def ritz_value_bound(
     require(between, "neighbour", "between eigenvalue and opposite", neighbour)
     spread = representable(np.abs(at - other), eigenvalue=eigenvalue, opposite=opposite)
     gap, rest = np.abs(at - near), np.abs(near - other)
+    # if all others are equal, rho is infinite, or 0 if the end is equal to them too
     rho = np.divide(gap, rest, out=np.where(gap > 0, np.inf, 0.0), where=rest > 0)
     # the Chebyshev polynomial by arccosh(1 + 2 rho), with the digits of a small gap
     ratio = np.tan(phi) / np.cosh(order * 2 * np.arcsinh(np.sqrt(rho)) if order else np.zeros_like(rho))

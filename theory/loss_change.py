@@ -159,6 +159,7 @@ def sign_averaged_change(
     values, vectors = np.linalg.eigh(a)
     step = (np.swapaxes(vectors, -1, -2) @ _solved(a, g[..., None]))[..., 0]
     gaps, largest = np.diff(values), np.abs(values).max(axis=-1, keepdims=True)
+    # equal eigenvalues leave their eigenvectors, and hence the signs, undetermined
     require(gaps > 1e-9 * largest, "preconditioner", "of eigenvalues that differ", preconditioner)
     components = (np.swapaxes(vectors, -1, -2) @ g[..., None])[..., 0]
     curvatures = (vectors * (h @ vectors)).sum(axis=-2)
@@ -208,6 +209,7 @@ def mean_descent_limit(squared_gradients: ArrayLike, sharpness: ArrayLike) -> Fl
     require(squares.ndim >= 1 and squares.shape[-1] >= 1, "squared_gradients", "a vector", squared_gradients)
     largest = squares.max(axis=-1, keepdims=True)
     require(largest > 0, "squared_gradients", "not all 0", squared_gradients)
+    # relative to the largest, so that the sums do not overflow
     weights = squares / largest
     return 2 * weights.sum(axis=-1) / (weights * tops).sum(axis=-1)
 
@@ -296,6 +298,7 @@ def squared_gradient_variance(
 
 def _change(rate: ArrayLike, first: Floats, second: Floats) -> Floats:
     rate, first, second = together(rate=(finite, rate), gradient=first, hessian=second)
+    # the square of the rate may overflow or vanish where its product with the curvature does not
     return -rate * first + rate / 2 * (rate * second)
 
 

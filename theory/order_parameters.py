@@ -306,12 +306,14 @@ def _start(
 
 def _recursion(kernels: Sequence[_Kernel], drawn: Initialisation, overlap: Any) -> Propagation:
     sw2 = drawn.weight
+    # of the type of the arguments, floats or numbers of mpmath
     one = sw2 * 0 + 1
     hats = [Moments(one, overlap * one, one - overlap)]
     pre: list[tuple[Any, Any, Any]] = []
     for kernel in kernels:
         pre.append(drawn.through(*hats[-1]))
         variance = pre[-1][0]
+        # with room for the small multiples that kernels form
         drawn.require_moderate(variance * 16 < math.inf, by_bias=2 * drawn.bias > variance)
         hats.append(kernel.value(*pre[-1]))
     tildes = [Moments(one, one, one * 0)]
@@ -340,6 +342,7 @@ def _precise(
         result = _recursion(kernels, Initialisation(*map(mp.mpf, drawn)), mp.mpf(overlap))
         mp.dps = digits
         columns = (result.q_hat_t, result.q_hat_st, result.q_tilde_t, result.q_tilde_st)
+        # the unary plus rounds to the present digits; the numbers must not refer to the cloned context
         rounded = [[mpmath().mp.make_mpf((+x)._mpf_) for x in c] for c in columns]
     return OrderParameters(*(np.array(c, dtype=object) for c in rounded))
 

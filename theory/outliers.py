@@ -127,6 +127,7 @@ def additive_wigner(spike: ArrayLike, *, sigma: ArrayLike) -> Outlier:
     spike, sigma = together(spike=(finite, spike), sigma=(nonnegative, sigma))
     size = np.abs(spike)
     safe = np.where(size > sigma, size, 1.0)
+    # in factors: 1 - sigma^2 / spike^2 would cancel near the threshold
     overlap = (size - sigma) / safe * ((size + sigma) / safe)
     return _outlier(size, threshold=sigma, edge=2 * sigma, strength=size, overlap=overlap, negative=spike < 0)
 

@@ -322,6 +322,7 @@ class _Equation:
         self._scale = self._unit + float(strongest)
         self._base = statistics.projected[batches].mean(axis=1)
         self._rest = x * (1 - 1 / size) * statistics.rest[batches].mean(axis=1)
+        # the root, since the coupling enters twice
         self._coupling = math.sqrt(x / size) * statistics.coupling[batches]
         self._own = x * statistics.own[batches]
         self._shift = statistics.background * (1 - x)

@@ -396,6 +396,7 @@ def _scaled(alpha: ArrayLike, depth: int, temperature: ArrayLike) -> tuple[Float
 
 
 def _root(x: Floats, degree: int) -> Floats:
+    # a power with a rounded exponent loses digits of a large x
     return np.sqrt(x) if degree == 2 else np.cbrt(x) if degree == 3 else x ** (1.0 / degree)
 
 
@@ -550,6 +551,7 @@ def confident_log_trace(
     )
     fits("gaps", 96.0 * leading.size * gap.shape[-1], gap.shape)
     steep = gap * (a ** float(power) / heat)[..., None]
+    # log of p_1 p_2, which itself vanishes for large u: -u - 2 log(1 + exp(-u))
     logs = np.log(slope) - steep - 2.0 * np.log1p(np.exp(-steep))
     found = np.logaddexp.reduce(logs, axis=-1) - np.log(gap.shape[-1])
     return found + (2.0 * power - 2.0) * np.log(a) - 2.0 * np.log(heat)

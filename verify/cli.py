@@ -62,6 +62,7 @@ def _near(name: str, known: Any, **options: Any) -> str:
 def _require_ours() -> None:
     """Import `simulate` and `theory` from next to this package, whatever the path holds under their names."""
     for name in ("simulate", "theory"):
+        # Looked for here alone: in the user's folder a file `simulate.py` would come first on the path.
         spec = PathFinder.find_spec(name, [str(Path(__file__).resolve().parents[1])])
         if spec is not None and spec.loader is not None and name not in sys.modules:
             sys.modules[name] = module_from_spec(spec)
@@ -113,6 +114,7 @@ class _Parser(argparse.ArgumentParser):
             if word == "--" or (self._subparsers is not None and not word.startswith("-")):
                 break  # no options of this parser behind it
             name = word.partition("=")[0]
+            # A word with a space is the value of an option, not an option.
             if name.startswith("--") and name not in known and " " not in word:
                 plain = {option.lstrip("-"): option for option in known}
                 near = _near(name.lstrip("-"), plain, suggest=plain)
@@ -132,6 +134,7 @@ class _Version(argparse.Action):
     """Looks the version up only when asked."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        # Imported late, as in all commands, so that `losscurv --help` loads neither torch nor matplotlib.
         from verify.running.suite import version
 
         print(f"losscurv {version()}")
@@ -170,6 +173,7 @@ def _command(
         name,
         help=help_text,
         description=help_text[0].upper() + help_text[1:] + ".",
+        # Only the required words: all options of a run fill a third of a screen.
         usage=f"losscurv {name} {required}{' ' * bool(required)}[OPTIONS]",
         allow_abbrev=False,
     )
@@ -299,6 +303,7 @@ def _judge(request: Request, *, as_json: bool) -> int:
                 session.judge_all()
                 heart.doing("stopping the workers")
         except KeyboardInterrupt:
+            # Before anything is finished there is nothing to report.
             if session is None or not (session.finished_rows() or session.finished_observations()):
                 raise
             interrupted = True  # what is finished is kept
@@ -329,6 +334,7 @@ def _conclude(
     bad = [row for row in made if suite.failed(row, strict_undecided=request.options.strict_undecided)]
     notes, changed = suite.replayed(results, request)
     doubts = suite.doubts(results)
+    # The exit status still counts if the reader, such as `head`, has gone.
     with contextlib.suppress(BrokenPipeError):
         if as_json:
             sys.stdout.write(dumps(results))
@@ -340,6 +346,7 @@ def _conclude(
             ]
             table = request.options.table
             print(summary.closing_text(results, bad, notes, table=table, colour=sys.stdout.isatty()))
+    # On standard error, so that JSON on standard output stays JSON.
     for doubt in doubts:
         _tell(doubt)
     if problem:
@@ -450,6 +457,7 @@ def _plot_one(options: argparse.Namespace) -> int:
         source = load_results(REPORT_DIR)
     if source is None:
         _tell(f"no results in {REPORT_DIR}; judging {fit_to_line(options.claim)} first")
+    # A file that was named is not replaced by a run: the error of `reporting.plot` says what it lacks.
     elif not options.file and not reporting.holds(source, options.claim):
         _tell(f"{fit_to_line(options.claim)} is not in the results in {REPORT_DIR}; judging it first")
         source = None

@@ -28,12 +28,14 @@ LONGEST = 1000
 def ended(run: Callable[[], int]) -> int:
     """Run a command to its end, whatever that is, and return its status."""
     _prepare_streams()
+    # Progress and errors may go to a pipe that nobody reads: that must not end the command.
     stream: Any = _Forgiving(sys.stderr)
     with contextlib.redirect_stderr(stream):
         try:
             with interruptible():
                 return _flushed(run())
         except BrokenPipeError:  # the reader, say `head`, has what it wanted
+            # Otherwise the interpreter would try to write the rest at its end, and complain.
             _discard(sys.stdout)
             return AS_EXPECTED
         except KeyboardInterrupt:
@@ -49,6 +51,7 @@ def ended(run: Callable[[], int]) -> int:
 def refuse(line: str) -> int:
     """Say what is wrong, and return the status for it."""
     sys.stderr.write(f"losscurv: {line}\n")
+    # The exit status is 2 whether or not standard output can still be written.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
         return BAD_INPUT
@@ -64,10 +67,12 @@ def show_traceback(error: BaseException) -> None:
 
 def one_line(error: BaseException) -> str:
     """Return one line that says what went wrong and what to do."""
+    # An error of the system names its file and reason; its `str` would add an error number.
     if isinstance(error, OSError) and error.strerror:
         what = f"{error.filename}" if error.filename else "the output cannot be written"
         hint = "; free some space and run again" if error.errno == errno.ENOSPC else ""
         return fit_to_line(f"{what}: {error.strerror}{hint}")
+    # The message of these errors is written for the user; another type is a defect of ours.
     if isinstance(error, ValueError | OSError | ImportError):
         return fit_to_line(str(error))
     if isinstance(error, MemoryError):
@@ -119,6 +124,8 @@ def _nowhere() -> TextIO:
 
 def _flushed(status: int) -> int:
     """A full disk or a reader that has gone shows here, not while the interpreter ends."""
+    # A full disk or a reader that has gone must show now: at the end of the
+    # interpreter it is too late for an exit status.
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -130,6 +137,7 @@ def _discard(stream: TextIO) -> None:
     """Send what is still buffered nowhere: the interpreter would complain about it, or say it to others, at its end."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
+        # The interpreter flushes at its end: give it a stream that takes everything.
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
         stream.flush()

@@ -13,6 +13,7 @@ def escaped(text: str) -> str:
     >>> print(escaped("a\nb\x1b[2J\u202ec"))
     a\nb\x1b[2J\u202ec
     """
+    # Nearly all texts are printable and need no look at each character.
     return text if text.isprintable() else "".join(map(_visible, text))
 
 

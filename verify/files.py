@@ -26,12 +26,16 @@ def replace_files(contents: Mapping[Path, str | bytes]) -> None:
     OSError
         If one of them cannot be written.
     """
+    # In the folder of the file, for a rename is atomic only within a file
+    # system. The process id keeps two runs apart.
     parts = {path: path.with_name(f"{path.name}.{os.getpid()}.part") for path in contents}
     for path in contents:
         for part in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
             with contextlib.suppress(OSError):
+                # Another run may be writing its part right now: only an old one belongs to a killed process.
                 if time.time() - part.stat().st_mtime > STALE:
                     part.unlink()
+    # SIGTERM would end the process at once and leave the parts behind.
     with handling(signal.SIGTERM, interrupt):
         try:
             for path, part in parts.items():
@@ -39,8 +43,12 @@ def replace_files(contents: Mapping[Path, str | bytes]) -> None:
                 with part.open("wb") as file:
                     file.write(content.encode() if isinstance(content, str) else content)
                     file.flush()
+                    # On disk before the rename: a power cut could otherwise leave an empty file under the
+                    # final name.
                     os.fsync(file.fileno())
+            # All parts are complete before the first file is replaced.
             for path, part in parts.items():
+                # A kill between two of these leaves files of two runs next to each other.
                 part.replace(path)
         except BaseException:
             for part in parts.values():

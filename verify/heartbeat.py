@@ -44,6 +44,7 @@ class Heartbeat:
 
     def doing(self, what: str | Callable[[], str]) -> None:
         """Set the text of what is being done."""
+        # One assignment: the other thread never sees a text with the time of another.
         self._doing = what, time.monotonic()
 
     def _run(self) -> None:

@@ -72,6 +72,7 @@ class Verification:
         """
         if self._request is None:
             named = _names_verify(self._config)
+            # A test run of the whole project checks the smoke tier and writes no report.
             self._request = requested(
                 {name: self._config.getoption(name) for name in NAMES},
                 tier=Tier.DEFAULT if named else Tier.SMOKE,
@@ -125,6 +126,7 @@ class Verification:
 
     def interrupt(self) -> None:
         """Stop the workers without waiting for what they are at."""
+        # `open_workers` ends its workers at once if an exception passes through it.
         self._stack.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
 
     def close(self) -> None:
@@ -194,8 +196,10 @@ class Verification:
         """A line among those of the tests."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         capture = self._config.pluginmanager.get_plugin("capturemanager")
+        # A process of pytest-xdist has no terminal.
         if reporter is None:
             return
+        # Otherwise pytest would keep the line as output of a test.
         with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
             reporter.ensure_newline()
             reporter.write_line(escaped(line))
@@ -260,6 +264,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     verification = config.stash[KEY]
     verification.restrict(chosen)
+    # `--collect-only` judges nothing, so it needs no workers.
     if not config.option.collectonly:
         with _usage_errors():
             verification.session()
@@ -316,6 +321,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
         session.exitstatus = pytest.ExitCode.USAGE_ERROR
     if verification.differences and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    # All of the above first: pytest prints its summary, which shows these results, after the inner hooks.
     yield
 
 
@@ -351,6 +357,7 @@ def _require_one_process(config: pytest.Config, request: Request) -> None:
 
 def _names_verify(config: pytest.Config) -> bool:
     """Whether the command line names the verify folder or something in it."""
+    # `testpaths` of a configuration is no request for a report.
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return False
     here, started = Path(__file__).parent, config.invocation_params.dir

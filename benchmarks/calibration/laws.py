@@ -108,6 +108,7 @@ def widened_each(k: float, n: int, skewness: Floats) -> Floats:
     """
     c = np.abs(skewness) / (3 * math.sqrt(n))
     trusted = c * math.sqrt(1.5) * k <= 1 / 6
+    # Beyond the trusted range the argument leaves the domain of the arc cosine.
     angle = np.arccos(-3 * math.sqrt(3) * k * np.where(trusted, c, 0.0))
     return np.where(trusted, math.sqrt(3) / 2 * k / np.cos(angle / 3), math.inf)
 
@@ -196,6 +197,7 @@ class Event:
 
     def limits(self, sums: Floats, n: int, alpha: float) -> tuple[Floats, Floats]:
         """`proportion_interval` of every row, as offsets from the truth, shape (rows,) each."""
+        # Few numbers of hits occur: the limits of each are searched once.
         hits, back = np.unique(sums[0], return_inverse=True)
         lower, upper = proportion_limits(hits, n, alpha)
         return lower[back] - self.p, upper[back] - self.p
@@ -320,5 +322,6 @@ def batches(total: int) -> Iterator[int]:
 
 def generator(seed: int, *key: str | int) -> np.random.Generator:
     """A stream for each key, whatever else is drawn."""
+    # Not `hash()`, which differs from process to process.
     words = [k if isinstance(k, int) else zlib.crc32(k.encode()) for k in key]
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=words)))

@@ -53,6 +53,7 @@ class Tail:
         """The tilt normalised, and the weights of the nodes under it."""
         tilt, weights = Tilt(*map(float, exponents)), self.grid[1]
         exponent = tilt.exponent(self.grid[0] / self.law.sd)
+        # Without its largest value the exponential would overflow.
         top = float(exponent.max())
         log_norm = top + math.log(float(weights @ np.exp(exponent - top)))
         return tilt._replace(log_norm=log_norm), weights * np.exp(exponent - log_norm)
@@ -78,6 +79,7 @@ class Tail:
         while len(found) < wanted:
             x = self.law.draw(rng, (1, 64 + math.ceil(1.05 * (wanted - len(found)) / share)))[0]
             exponent = tilt.exponent(x / self.law.sd) - peak
+            # Accepted with chance exp(exponent): minus the logarithm of a uniform number is exponential.
             found = np.concatenate([found, x[rng.standard_exponential(len(x)) > -exponent]])
         return found[:wanted].reshape(shape)
 
@@ -122,6 +124,7 @@ def tilts(tail: Tail, alpha: float, first: int = FEWEST) -> list[Tilt]:
     """The likeliest ways to miss on either side, at every second look."""
     ways = [(n, side) for n in looks_from(first, tail.law.last)[::2] for side in (-1, 1)]
     found = [_likeliest(tail, n, alpha, side) for n, side in ways]
+    # The others would reject nearly all that they draw.
     return [tilt for tilt in found if tilt and math.exp(tilt.log_norm - tail.peak(tilt)) > 0.05]
 
 
@@ -135,6 +138,7 @@ def _likeliest(tail: Tail, n: int, alpha: float, side: int) -> Tilt | None:
 
     def beyond(exponents: Floats) -> float:
         mean, sd, skewness = moments(tail, exponents)
+        # At the bound the widening becomes infinite, which the optimiser could not follow.
         return side * mean * math.sqrt(n) / sd - widened(k, n, min(abs(skewness), 0.999 * most))
 
     best = optimize.minimize(

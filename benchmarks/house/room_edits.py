@@ -162,6 +162,7 @@ class Copy:
         """The file with the edit; its bytecode, told by its second and size alone, is thrown away."""
         file = self.place / edit.file
         before = file.read_bytes()
+        # An edit of the same length within the same second would leave the old bytecode valid.
         Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)
         file.write_text(edit.apply(self.place), encoding="utf-8")
         try:
@@ -180,6 +181,7 @@ class Copy:
         words = ["-x", "-q", "--tb=no", "-rfE", "--no-header", "-p", "no:cacheprovider", *tests]
         kept = {} if limit is None else {"PYTHONDONTWRITEBYTECODE": "1"}
         environment = {**os.environ, "PYTHONPATH": str(self.place), "OMP_NUM_THREADS": "1", **kept}
+        # Examples that failed under one edit would be tried first under the next.
         shutil.rmtree(self.place / ".hypothesis", ignore_errors=True)
         before = _cpu()
         with subprocess.Popen(
@@ -187,6 +189,7 @@ class Copy:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         ) as pytest:  # fmt: skip
             try:
+                # A test that waits for ever uses no CPU time, so the wall time is bounded too.
                 told, _ = pytest.communicate(timeout=None if limit is None else 60 + 10 * limit)
             except subprocess.TimeoutExpired:
                 os.killpg(pytest.pid, signal.SIGKILL)

@@ -189,6 +189,7 @@ def campaign(
         if row["outcome"] != "unfinished" or row.get("patience", math.inf) >= patience
     }
     waiting = [edit for edit in chosen if _edit_key(edit._asdict()) not in found]
+    # A killed campaign may have left half a line, to which the next one would be appended.
     if file.exists():
         file.write_text("".join(f"{json.dumps(row)}\n" for row in found.values()))
     underway, total = list[Any](), len(waiting)

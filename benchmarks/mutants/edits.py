@@ -77,6 +77,7 @@ class Edit(NamedTuple):
         ValueError
             If the file has another text at this place.
         """
+        # Columns of the syntax tree count bytes, not characters.
         lines = (root / self.file).read_bytes().splitlines(keepends=True)
         old = lines[self.line - 1]
         if old[self.column : self.end].decode() != self.before:

@@ -136,6 +136,7 @@ def readers(file: Path, line: int, others: tuple[Path, ...]) -> list[tuple[Path,
 def _function_lines(code: CodeType) -> Iterator[int]:
     if code.co_flags & OPTIMIZED:
         own = (line for _, _, line in code.co_lines() if line is not None)
+        # The line of a `def` runs when the module is loaded. A lambda or a comprehension may have no other line.
         yield from (line for line in own if line != code.co_firstlineno or code.co_name.startswith("<"))
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -166,6 +167,7 @@ def record(part: int, parts: int, store: Path) -> Executed:
     from verify.running.store import Store
 
     def under(name: str, call: Callable[[], object]) -> None:
+        # A cached result would hide the lines that it stands for.
         _clear_caches()
         follow.switch_context(name)
         call()

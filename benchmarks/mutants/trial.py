@@ -278,6 +278,7 @@ def shift(old: np.ndarray, new: np.ndarray) -> float:
     size = np.maximum(np.abs(old.mean(axis=0)), np.abs(old).max(axis=0) / 8)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = float(np.max(gap / size))
+    # 0 is kept for scores that are the same to the last bit.
     return max(found, 1e-16) if math.isfinite(found) else math.inf
 
 
@@ -330,6 +331,7 @@ def judge(edit: Edit, told: Told, tell: Callable[[dict[str, Any]], object]) -> N
 # --- in the parent
 
 
+# A fork has the libraries that `preload` has imported, which takes seconds.
 _FORK = multiprocessing.get_context("fork")
 
 
@@ -343,6 +345,7 @@ class Trial:
         self._received, sent = _FORK.Pipe(duplex=False)
         self._child = _FORK.Process(target=_judge_in_child, args=(edit, told, sent))
         self._child.start()
+        # The pipe ends when the child dies only if no other process holds this end.
         sent.close()
 
     def poll(self) -> dict[str, Any] | None:
@@ -375,6 +378,7 @@ class Trial:
 
 
 def _judge_in_child(edit: Edit, told: Told, sent: Any) -> None:
+    # The handler of the parent, which a fork inherits, would raise in the middle of a claim.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):

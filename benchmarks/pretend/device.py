@@ -134,6 +134,7 @@ class _Operations(TorchDispatchMode):
             made = self.rounding.operated(func, args, kwargs) if self.rounding else func(*args, **kwargs)
         if not _moves_no_data(func):
             self.counts.launched(func, args, kwargs, made)
+        # An operation in place returns its argument, which must be the same wrapper again.
         wrappers = {id(t.held): t for t in flat if isinstance(t, Elsewhere)}
         return _map_leaves(lambda t: _wrap(t, wrappers) if isinstance(t, Tensor) else t, made)
 
@@ -152,6 +153,7 @@ class _Operations(TorchDispatchMode):
         return Elsewhere(made) if there else made
 
     def _count_copy(self, tensor: Tensor, came: bool, there: bool) -> None:
+        # Only for a copy to the CPU must the CPU wait.
         if came and not there:
             self.counts.waits += 1
         else:

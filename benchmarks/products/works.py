@@ -317,6 +317,7 @@ def _hessian_products(case: Case) -> Callable[[Tensor], Tensor]:
 def _gauss_newton_products(case: Case) -> Callable[[Tensor], Tensor]:
     net, parameters, x = _double(case)
     outputs = net(x)
+    # The transposed product is linear in `dual`: its derivative by `dual` is the product itself.
     p, dual = outputs.softmax(1).detach(), torch.zeros_like(outputs, requires_grad=True)
     pulled = torch.autograd.grad(outputs, parameters, dual, create_graph=True)
 

@@ -185,6 +185,7 @@ def _run_group(ground: Ground, optimiser: str, known: Results) -> Results:
     for cell, result in found.items():
         given = answers(asked, cell.batch_size)
         run, wanted = _runner(ground, cell, result.reference), {r for n, r in given.items() if n not in EDGES}
+        # A rate that the search of the grid has tried need not be run again.
         runs = {at: result.tried.get(at) or run(at) for at in sorted({nearest_run(r) for r in wanted if r})}
         cost = asked.trial(cell.batch_size).walked.steps / looked_ahead(cell.batch_size, SAMPLES)
         found[cell] = result._replace(runs=runs, answers=given, cost=cost)

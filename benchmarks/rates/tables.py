@@ -145,6 +145,7 @@ def _quantiles(values: Sequence[float]) -> list[str]:
 
 def _within(ratios: Iterable[float | None]) -> str:
     """Return the share within a factor of 2; no answer is a miss."""
+    # Two places of the grid are a factor of 2, but for rounding.
     return _share([ratio is not None and max(ratio, 1 / ratio) <= 2 + 1e-9 for ratio in ratios])
 
 

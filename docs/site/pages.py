@@ -1,15 +1,22 @@
-"""Hooks of mkdocs: add pages that are generated or kept elsewhere, resolve links, draw formulas as MathML."""
+"""Hooks of mkdocs: run tutorials, add pages that are generated or kept elsewhere, resolve links, draw formulas."""
 
 from __future__ import annotations
 
 import argparse
+import ast
+import contextlib
+import functools
 import html
+import io
+import itertools
 import logging
 import os
 import re
+import tempfile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from matplotlib import pyplot
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -32,7 +39,10 @@ TEXTS = {
     "examples.md": ("examples/README.md", ""),
     "changelog.md": ("CHANGELOG.md", ""),
 }
-"""Generated pages: name, source file relative to the root, and the section shown (empty: all of it)."""
+"""Pages kept elsewhere: name, source file relative to the root, and the section shown (empty: all of it)."""
+
+TUTORIALS = {f"tutorials/{file.stem}.md": file for file in sorted((ROOT / "examples").glob("*.py"))}
+"""Scripts that are run, by the name of their page."""
 
 MODULES = {
     "api/verify.model.md": "verify.model",
@@ -75,9 +85,41 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         f"\n::: {name}\n    options: {{heading_level: 2}}\n" for name in verify
     )
     made |= {"equations.md": equations(), "commands.md": _commands()}
+    for page, script in TUTORIALS.items():
+        made[page], pictures = tutorial(script.read_text(encoding="utf-8"))
+        for name, picture in pictures.items():
+            files.append(File.generated(config, f"tutorials/{name}", content=picture))
     for page, content in made.items():
         files.append(File.generated(config, page, content=content))
     return files
+
+
+@functools.cache  # `mkdocs serve` builds again after a change of any page
+def tutorial(source: str) -> tuple[str, dict[str, bytes]]:
+    """Run a script; return its page in Markdown, and the pictures that it saves by their names.
+
+    The docstring is title and introduction. Comments at the left margin are prose. The code between them is shown,
+    and below it what it prints.
+    """
+    tree = ast.parse(source)
+    title, _, introduction = (ast.get_docstring(tree) or "").partition("\n")
+    page, space = [f"# {title.rstrip('.')}", introduction.strip()], {"__name__": "__main__"}
+    rest = source.splitlines()[tree.body[0].end_lineno :]
+    pyplot.close("all")  # a script draws on no figure of another one
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for prose, lines in itertools.groupby(rest, lambda line: line.startswith("#")):
+            text = "\n".join(line[2:] if prose else line for line in lines).strip()
+            if prose or not text:
+                page.append(text)
+                continue
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(compile(text, title, "exec"), space)  # noqa: S102 - our own scripts
+            page += [
+                f"```python\n{text}\n```",
+                f"```text\n{printed.getvalue()}```" if printed.getvalue() else "",
+            ]
+        pictures = {file.name: file.read_bytes() for file in Path(folder).iterdir()}
+    return "\n\n".join(filter(None, page)) + "\n", pictures
 
 
 def _commands() -> str:
@@ -113,6 +155,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         markdown = re.sub(r"`(docs/[\w/-]+\.md|[A-Z]+\.md)`", r"[`\1`](\1)", markdown)
     source = PurePosixPath(TEXTS.get(page.file.src_uri, (f"docs/{page.file.src_uri}",))[0])
     pages = {file: name for name, (file, section) in TEXTS.items() if not section}
+    pages |= {f"examples/{script.name}": name for name, script in TUTORIALS.items()}
 
     def lead(found: re.Match[str]) -> str:
         words, target, anchor = found.groups()

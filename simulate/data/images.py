@@ -63,6 +63,7 @@ class Images:
         self, device: str = "cpu", dtype: torch.dtype = torch.float64
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return images and labels as new tensors on a device."""
+        # copies: torch cannot share the read-only arrays of `digits` and `opened`
         return torch.tensor(self.images, dtype=dtype, device=device), torch.tensor(self.labels, device=device)
 
 
@@ -96,6 +97,7 @@ def digits(size: tuple[int, int, int] = (1, 28, 28)) -> Images:
     pixels = _resized(torch.from_numpy(table[:, :-1].reshape(-1, 1, 8, 8)), size)
     images = _standardised(pixels.numpy(), "digits")
     labels = table[:, -1].astype(np.int64)
+    # cached: all callers share these arrays
     for array in (images, labels):
         array.flags.writeable = False
     return Images(images, labels)
@@ -167,6 +169,7 @@ def opened(source: str, size: tuple[int, int, int]) -> Images:
     needed = 8 * (loaded.images.size + COPIES * len(loaded) * math.prod(size))
     _memory.require_free("size", needed, what, advice="use a smaller size or fewer images")
     images = _standardised(_fitted(torch.from_numpy(loaded.images), size).numpy(), source)
+    # cached: all callers share these arrays
     for array in (images, loaded.labels):
         array.flags.writeable = False
     return Images(images, loaded.labels)
@@ -258,6 +261,7 @@ def _fitted(pixels: torch.Tensor, size: tuple[int, int, int]) -> torch.Tensor:
     channels, height, width = size
     if channels == 1:
         pixels = pixels.mean(1, keepdim=True)
+    # antialias: without it, shrinking looks at four pixels only, however many lie between
     pixels = functional.interpolate(
         pixels, size=(height, width), mode="bilinear", align_corners=False, antialias=True
     )
@@ -365,6 +369,7 @@ def _archive(file: IO[bytes], path: Path) -> Any:
     got = "a single array" if start == magic else "a pickle or another format"
     if start.startswith(b"PK"):
         try:
+            # a pickle would run the code of whoever made the file
             return np.load(file, allow_pickle=False)
         except Exception as error:  # the readers of zip and npy raise a dozen kinds
             got = f"a file that cannot be read ({error})"
@@ -393,6 +398,7 @@ def _bytes_needed(archive: Any, name: str, path: Path) -> int:
             f"data {path} must hold plain arrays, got pickled objects in {name}; save numbers of one shape"
         )
     numbers = math.prod(int(side) for side in shape)
+    # the header may promise more numbers than the archive holds, and numpy allocates them first
     if not 0 <= numbers * dtype.itemsize <= stored:
         got = f"an array of shape {shape} in {stored} bytes"
         raise ValueError(f"data {path} must be undamaged, got {got} in {name}; copy it again")

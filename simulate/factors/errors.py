@@ -154,6 +154,7 @@ def factor_errors(
         largest = float(extremes(matrix, rng).values[0])
         if not largest:
             raise VanishingError
+        # relative to the largest eigenvalue, squares neither overflow nor vanish
         unit = unit_of(torch.tensor(largest, dtype=torch.float64))
         if matrix.dim <= most:
             compared = _dense(matrix, several, unit)
@@ -163,6 +164,7 @@ def factor_errors(
             parts = [_products(matrix, several, signs, unit) for signs in blocks]
             compared = [_joined(own) for own in zip(*parts, strict=True)]
             for i, own in enumerate(names):
+                # a small block is computed whole, which leaves no sampling error
                 if (block := matrix.block(*own)).dim <= most:
                     exact = block.dense()
                     for each, found in zip(several, compared, strict=True):
@@ -178,7 +180,7 @@ class VanishingError(ValueError):
     """Raised if the matrix, or its block of a layer, is zero, so that relative errors are undefined."""
 
     def __init__(self) -> None:
-        super().__init__("matrix must not vanish where errors are relative to it, got zero")
+        super().__init__("matrix must not be zero, since errors are relative to it, got zero")
 
 
 Pairs = NDArray[np.float64]
@@ -197,11 +199,11 @@ def _layers_of(matrix: Operator, factors: Sequence[KroneckerFactors]) -> list[tu
     """Return the names of the parameters of every layer."""
     layers = [[tuple(block.places) for block in each.blocks] for each in factors]
     if not layers:
-        raise ValueError("factors must be of at least one kind, got none")
+        raise ValueError("factors must not be empty, got none")
     if any(dict(matrix.places) != dict(each.places) for each in factors):
-        raise ValueError("matrix must be of the parameters of the factors, got one with others")
+        raise ValueError("matrix and factors must have the same parameters, got different ones")
     if any(own != layers[0] for own in layers):
-        raise ValueError("factors must all be of the same layers, got some of others")
+        raise ValueError("factors must all have the same layers, got different ones")
     return layers[0]
 
 
@@ -214,6 +216,7 @@ def _errors(names: Sequence[tuple[str, ...]], compared: _Compared, largest: floa
     return FactorErrors(
         _root(_ratio(whole[:, 0], whole[:, 1])),
         dict(zip(names, errors, strict=True)),
+        # a difference of two estimates, which may fall below zero
         left._replace(value=max(left.value, 0.0)),
         largest,
     )
@@ -270,15 +273,19 @@ def _pairs(products: Tensor, nearly: Tensor, unit: float) -> Pairs:
 def _ratio(above: Floats, below: Floats) -> Estimate:
     """Return the ratio of two means over the same probes; exact for single numbers."""
     if not (np.isfinite(above).all() and np.isfinite(below).all()):
-        raise ValueError("matrix and approximation must be such that their squares are finite, got others")
+        raise ValueError(
+            "squared products of matrix and factors must be finite, got NaN or infinity; rescale the loss"
+        )
     if not below.mean() > 0:
         raise VanishingError
     value = above.mean() / below.mean()
     count = len(above)
+    # delta method: numerator and denominator come from the same probes, so their errors are correlated
     error = (above - value * below).std(ddof=1) / below.mean() / math.sqrt(count) if count > 1 else 0.0
     return Estimate(float(value), float(error))
 
 
 def _root(square: Estimate) -> Estimate:
     root = math.sqrt(square.value)
+    # the derivative of a square root is infinite at zero
     return Estimate(root, square.standard_error / (2 * root) if root else 0.0)

@@ -278,7 +278,7 @@ def ekfac(
     with in_full_precision():
         root = _root_of(objective, kind, seed=seed, draws=draws, likelihood=likelihood)
         if factors is not None and dict(factors.places) != dict(objective.blocks()):
-            raise ValueError("factors must be of the parameters of the objective, got those of others")
+            raise ValueError("factors must have the parameters of the objective, got others")
         blocks = factored(objective, root, sharing) if factors is None else factors.blocks
         return _operator(objective, corrected(objective, root, blocks), f"EKFAC, {kind}, {sharing}")
 
@@ -353,6 +353,7 @@ def _root_of(
 
     def sampled(_: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
         found = _sampled_slopes(outputs[part].detach(), count, family, rng)
+        # the mean over the draws, not their sum
         return found, torch.full((found.shape[1], count), 1 / count, dtype=torch.float64, device=found.device)
 
     return Root(sampled, asks=False)
@@ -363,6 +364,7 @@ def _convex(floor: float, outer: Outer, part: slice, outputs: Tensor) -> tuple[T
     found, signs = roots(outer, part, outputs)
     sizes = found.reshape(*found.shape[:2], -1).square().sum(2).mT.double()
     negative, positive = (float(sizes[sign * signs > 0].sum()) for sign in (-1, 1))
+    # a saturated softmax has a curvature far below the numbers of order one that it is a difference of
     rounding = _ROUNDINGS * torch.finfo(outputs.dtype).eps * signs.numel() * max(floor, float(sizes.max()))
     if negative > _NEGLIGIBLE * positive + rounding:
         raise ValueError(
@@ -374,6 +376,7 @@ def _convex(floor: float, outer: Outer, part: slice, outputs: Tensor) -> tuple[T
 
 def _sample_gradients(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
     slope = outer.slope[part]
+    # an ignored sample has no slope; without weight it does not count in A
     some = slope.abs().amax(1, keepdim=True) > 0
     return slope.reshape(1, *outputs[part].shape).to(outputs.dtype), some.double()
 

@@ -99,6 +99,7 @@ class DenseBlock(FactorBlock):
     @cached_property
     def _decomposed(self) -> tuple[Tensor, Tensor]:
         values, vectors = torch.linalg.eigh(self.matrix.double())
+        # the block is positive semidefinite: negative values are rounding, and their roots would be NaN
         return values.clamp(min=0), vectors
 
 
@@ -228,6 +229,7 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
     blocks: list[FactorBlock] = [
         KroneckerBlock(
             places=dict(names[place] for place in places),
+            # no sample counts if all are ignored
             inputs=finite_derivatives(found.inputs / (found.counted or 1.0)),
             outputs=finite_derivatives(objective.share * found.outputs),
         )
@@ -276,13 +278,14 @@ def _parts(objective: Objective, root: Root) -> Iterator[SamplePart]:
     for part in parts(objective, pairs=False, root=root):
         if part.slopes:
             yield part
+        # gradients were written out, so parameters act elsewhere than in layers
         elif part.pairs:
             raise ValueError(_ELSEWHERE)
 
 
 _ELSEWHERE = (
-    "model must act by its layers alone, on every sample apart and drawing nothing, for factors of them, got"
-    " another; use products of the matrix itself"
+    "factors must be of a model that uses its parameters in layers only, without randomness and each sample on"
+    " its own, got another; use products of the matrix itself"
 )
 
 
@@ -303,10 +306,11 @@ def _group_parameters(objective: Objective) -> tuple[list[tuple[int, ...]], list
     unused = [name for i, name in enumerate(objective.names) if i not in owners]
     if unused:
         raise ValueError(
-            f"parameters must have a part in the outputs, got {unused[0]!r} with none; leave it out by parameters="
+            f"parameters must affect the outputs, got {unused[0]!r} that does not; leave it out by parameters="
         )
     multiplied, others = [], list[tuple[int, ...]]()
     for layer, places in layers.values():
+        # a weight that two layers share has cross terms between them, which no Kronecker product holds
         alone = all(owners[place] == 1 for place in places)
         if alone and site_gradients.multiplies(layer) and not isinstance(layer, nn.Embedding):
             multiplied.append(places)
@@ -365,6 +369,7 @@ def _sums(steep: Tensor, inputs: Tensor, weights: Tensor, sharing: Sharing) -> _
         steep, inputs = steep.sum(-1, keepdim=True), inputs.mean(-1, keepdim=True)
     inputs = inputs if bool(counted.all()) else inputs[counted]
     # cotangents without weight are zero
+    # multiplying by weights of one would only copy all cotangents
     plain = bool(((weights == 1) | (weights == 0)).all())
     slopes = steep.movedim(0, 1).flatten(1, 2)
     weighted = slopes if plain else slopes * weights.to(steep).flatten()[:, None, None]

@@ -129,6 +129,7 @@ class _Rows:
         before = self._parts()[1:]
         rooms = [len(block) for block in self._blocks[1:]]
         after = np.diff(np.minimum(np.cumsum([0, *rooms]), columns.shape[1])).tolist()
+        # by slices of columns: this runs when there is no memory for a second set of rows
         for start in range(0, self._blocks[0].shape[1], _SLICE):
             at = slice(start, start + _SLICE)
             turned = columns.mT @ torch.cat([part[:, at] for part in before]).double()
@@ -179,6 +180,7 @@ class Chain:
         """Add the next vector, by one product."""
         row, known = self._next, len(self.found.values)
         hidden = inner_products(self._tails, row)
+        # tails stay orthogonal to all rows, so that residuals need no further product
         self._tails -= torch.outer(hidden, row)
         self.rows.append(row)
         products = product(row)
@@ -186,7 +188,9 @@ class Chain:
         expected = np.zeros(len(inside))  # coordinates for an exactly symmetric matrix
         self._hidden.append(numbers(hidden))
         expected[:known] = self.found.shares @ self._hidden[-1]
+        # a tridiagonal matrix: only the last two entries may differ from zero
         expected[known:][-2:] = [*self.off_diagonal[-1:], inside[-1]]
+        # every other entry is rounding, or shows that the products are not symmetric
         self.rounding = math.hypot(self.rounding, float(np.linalg.norm(inside - expected)))
         self._diagonal.append(inside[-1])
         self._coupling.append(inside[:known])
@@ -213,6 +217,7 @@ class Chain:
         """
         values, vectors = _eigen(self._diagonal, self.off_diagonal[:-1])
         kept = [*range(bottom), *range(len(values) - top, len(values))]
+        # zeros of the polynomial in the bound from the random start, see the head of this file
         self._dropped = np.r_[self._dropped, np.delete(values, kept)]
         turn, diagonal, off_diagonal = _tridiagonalise(
             values[kept], self.off_diagonal[-1] * vectors[-1, kept]
@@ -234,6 +239,7 @@ class Chain:
         bounds = _bounds(values, residuals) + self.noise
         last = len(values) - 1
         chosen = [*range(last, last - top, -1), *range(bottom - 1, -1, -1)]
+        # with fewer values than wanted, both ends would name the same ones twice
         chosen = chosen if len(chosen) <= len(values) else [*range(last, -1, -1)]
         return Pairs(values[chosen], residuals[chosen], bounds[chosen], coordinates[:, chosen])
 
@@ -256,6 +262,7 @@ class Chain:
         matrix = np.diag([*self.found.values, *self._diagonal])
         matrix[:known, known:] = np.transpose(self._coupling)
         matrix[known:, known:] += np.diag(self.off_diagonal[:-1], 1)
+        # only the upper triangle is filled
         return np.linalg.eigh(matrix, UPLO="U")
 
     def _shares(self, coordinates: Floats) -> Floats:
@@ -268,6 +275,8 @@ class Chain:
     def _remainders(self, coordinates: Floats) -> Floats:
         tails = torch.cat([self._tails, self._next[None]])
         shares = self._shares(coordinates)
+        # the tails are not orthonormal, so lengths need their Gram matrix; rounding may make a square
+        # negative
         return np.sqrt(np.maximum((shares * (numbers(inner_products(tails, tails.mT)) @ shares)).sum(0), 0))
 
     def ceiling(self, top: int, doubt: float) -> float:
@@ -292,6 +301,7 @@ class Chain:
         if not len(others):
             return highest
         highest_other = float(others.max()) + self.noise
+        # largest eigenvalue of the 2 x 2 matrix of both bounds, coupled by the residuals
         middle, half = (highest + highest_other) / 2, (highest - highest_other) / 2
         return float(middle + np.hypot(half, np.linalg.norm(residuals)))
 
@@ -334,6 +344,7 @@ def _reach(nodes: Floats, off_diagonal: list[float], dim: int, doubt: float) -> 
     gaps = nodes.max() - nodes
     log_gaps = np.log(gaps, where=gaps > 0, out=np.full(len(gaps), -np.inf))
     least = math.log(doubt) + math.log(math.pi / (2 * dim)) / 2
+    # in logarithms: a product of many off-diagonal entries overflows or vanishes
     level = float(np.log(off_diagonal).sum()) - least
 
     def excess(log_distance: float) -> float:
@@ -365,6 +376,7 @@ def _tridiagonalise(values: Floats, off_diagonal: Floats) -> tuple[Floats, list[
     reduced, turn = linalg.hessenberg(arrow, calc_q=True)
     out = np.diag(reduced, -1)
     turn = turn[1:, 1:] * np.cumprod(np.where(out < 0, -1.0, 1.0))
+    # reversed: Hessenberg form couples the first axis to the vector, the chain its last row
     return turn[:, ::-1], np.diag(reduced)[:0:-1].tolist(), np.abs(out)[::-1].tolist()
 
 

@@ -201,4 +201,5 @@ def _unit(starts: Tensor) -> Tensor:
     if not bool((starts.isfinite().all(dim=1) & (norms > 0)).all()):
         raise ValueError(f"starts must be finite and not zero, got norms {norms.tolist()}")
     largest = starts.abs().amax(dim=1, keepdim=True)
+    # by the largest entry first: squares might overflow or vanish
     return starts / largest / (starts / largest).norm(dim=1, keepdim=True)

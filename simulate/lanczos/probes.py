@@ -30,5 +30,5 @@ def probe_count(probes: Any) -> int:
         If they are fewer than two, or no integer.
     """
     if _checks.natural("probes", probes) < 2:
-        raise ValueError(f"probes must be at least 2, which give an error, got {probes}")
+        raise ValueError(f"probes must be at least 2 for a standard error, got {probes}")
     return int(probes)

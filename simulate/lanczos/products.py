@@ -113,7 +113,7 @@ class Operator:
             products = self.product(vectors).detach()
             if products.shape != vectors.shape:
                 shapes = f"{tuple(vectors.shape)} to {tuple(products.shape)}"
-                raise ValueError(f"operator must map blocks of vectors (k, dim) to their like, got {shapes}")
+                raise ValueError(f"operator must return products shaped like its vectors, got {shapes}")
             # a look at every number costs a twentieth of a product; a finite sum has none that is not
             if not math.isfinite(float(products.sum())) and not bool(products.isfinite().all()):
                 single = "; measure in double precision, or a multiple of it"
@@ -168,7 +168,7 @@ class Operator:
     def _factor(self, vectors: Any, rule: str, axis: int) -> Tensor:
         block = _real("vectors", vectors)
         if block.ndim not in (1, 2) or block.shape[axis] != self.dim or block.numel() == 0:
-            raise ValueError(f"a factor of this operator must be of shape {rule}, got {tuple(block.shape)}")
+            raise ValueError(f"vectors must be of shape {rule}, got {tuple(block.shape)}")
         return block
 
     def __add__(self, other: AnyMatrix) -> Operator:
@@ -273,6 +273,7 @@ class Operator:
             If it does not fit into memory.
         """
         size = torch.finfo(self.dtype).bits // 8
+        # at the peak: the identity, the rows, and their mean with the transpose
         what, needed = f"the {self.dim} rows of the matrix", 3 * size * self.dim**2
         _memory.require_free("matrix", needed, what, device=self.device, advice="use products")
         rows = self(torch.eye(self.dim, dtype=self.dtype, device=self.device))
@@ -329,6 +330,7 @@ def as_operator(matrix: AnyMatrix) -> Operator:
     if not bool(dense.isfinite().all()):
         raise ValueError("matrix must be finite, got NaN or infinity")
     asymmetry = float((dense - dense.mT).abs().max())
+    # a computed matrix is symmetric up to rounding only
     if asymmetry > dense.shape[0] * torch.finfo(dense.dtype).eps * float(dense.abs().max()):
         raise ValueError(f"matrix must be symmetric, got entries that differ by {asymmetry:.3g}")
     return Operator(

@@ -67,6 +67,7 @@ def unit_of(products: Tensor) -> float:
     >>> unit_of(torch.tensor([1e-30, -5.0])), unit_of(torch.zeros(2))
     (4.0, 1.0)
     """
+    # a power of two, since dividing by it does not round
     return math.ldexp(1.0, math.frexp(float(products.abs().max()) or 1.0)[1] - 1)
 
 

@@ -140,7 +140,7 @@ def solve(
             _checks.natural("steps", steps),
         )
         if steps < 2:
-            raise ValueError(f"steps must be at least 2, one and a look at what it gave, got {steps}")
+            raise ValueError(f"steps must be at least 2, a step and a check of its residual, got {steps}")
         columns = torch.as_tensor(right)
         if columns.ndim not in (1, 2) or len(columns) != operator.dim or columns.numel() == 0:
             shape = tuple(columns.shape)
@@ -202,6 +202,7 @@ class _Search:
             left = left - self._operator(start)
             self.products += 1
         found = start + self._corrections(left)
+        # from the solution: the recursive residual drifts away from it by rounding
         true = row_lengths(self._rows[which] - self._operator(found))
         self.products += 1
         better = true < self.residuals[which]
@@ -224,6 +225,7 @@ class _Search:
             self.products += 1
             bends = dots(direction, products)
             self._require_positive(direction, bends, active)
+            # rows that have converged stay as they are; their next step would be 0 / 0
             step = torch.where(active, energy / bends.masked_fill(~active, 1.0), 0.0)[:, None]
             total += step * direction
             left -= step * products

@@ -213,6 +213,7 @@ def goe_moments(block: Block, dim: int, *, spike: float = 0.0, rank: int = 0) ->
     diagonal = block.normal(dim) * math.sqrt(2 / dim)
     diagonal[:, :rank] += spike
     pairs = dim * (dim - 1) / 2
+    # a sum of squares of normals is one chi-square: no entry is drawn
     off_diagonal = block.stack(lambda rng: np.asarray(rng.chisquare(pairs) if pairs else 0.0))
     return diagonal.sum(1), diagonal.square().sum(1) + 2 * off_diagonal / dim
 
@@ -350,6 +351,7 @@ def _haar_rows(gaussian: Tensor) -> Tensor:
 
 
 def _dense(matrices: Tensor) -> bool:
+    # the routines of scipy and ARPACK in use here are for float64 on the CPU
     return matrices.device.type != "cpu" or matrices.dtype != torch.float64
 
 
@@ -372,8 +374,10 @@ def _lanczos(matrix: NDArray[np.float64]) -> tuple[Any, Any] | None:
     fortran = matrix.T
     symv: Any = scipy.linalg.get_blas_funcs("symv", (fortran,))
     product = sparse.LinearOperator(matrix.shape, lambda x: symv(1.0, fortran, x.ravel()), dtype=np.float64)
+    # a fixed start, since ARPACK's own depends on the calls before
     start = np.random.default_rng(0).standard_normal(len(matrix))
     try:
+        # the tolerance is stricter than the check below, so that what ARPACK calls converged passes it
         values, vectors = sparse.eigsh(
             product, 1, which="LA", v0=start, tol=_RESIDUAL / 10, maxiter=_LANCZOS_RESTARTS
         )

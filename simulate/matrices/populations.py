@@ -116,5 +116,6 @@ def nested_means(block: Block, dim: int, sizes: Sequence[int]) -> Tensor:
     steps = torch.tensor([b - a for a, b in pairwise([0, *sizes])], dtype=torch.float64, device=block.device)
     if not bool((steps > 0).all()):
         raise ValueError(f"sizes must be growing positive integers, got {tuple(sizes)}")
+    # added to its transpose, this has the variance of `steps` samples off the diagonal, and twice that on it
     half = block.normal(len(sizes), dim, dim) * (steps / 2).sqrt()[:, None, None]
     return (half + half.mT).cumsum(dim=1) / steps.cumsum(dim=0)[:, None, None]

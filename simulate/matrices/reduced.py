@@ -165,6 +165,7 @@ def signed_projections_top(
     signs = block.stack(lambda rng: 2.0 * rng.integers(0, 2, terms) - 1)
     weights = torch.cat([spikes[:, None], signs * (scale / samples)], dim=1)
     values, vectors = ensembles.top_eigenpair((factor * weights[:, None]) @ factor.mT)
+    # the first axis of the triangular factor is the direction of the spike
     return Extreme(values, vectors[:, 0].square())
 
 
@@ -230,6 +231,7 @@ def _outliers(band: Floats, spikes: Floats) -> tuple[Floats, Floats]:
     """Return eigenvalues at both ends and their overlaps with the first unit vectors."""
     values, overlaps = np.empty(spikes.size), np.empty(spikes.size)
     rows = band.shape[1]
+    # eigenvalues come in ascending order, so the spikes are matched in that order
     order = np.argsort(spikes)
     below = int((spikes < 0).sum())
     for which, ends in (

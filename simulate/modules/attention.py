@@ -85,6 +85,7 @@ def attention(layer: nn.MultiheadAttention, packed: nn.Linear) -> Attention:
         is_causal: bool = False,  # noqa: ARG001 (a hint on what the mask is)
     ) -> tuple[Tensor, Tensor | None]:
         batched = query.ndim == 3
+        # at every call: the parameters may be other tensors by now
         lend(layer, packed)
         projected = {id(x): packed(_samples_first(layer, x)).chunk(3, -1) for x in (query, key, value)}
         parts = (projected[id(x)][i] for i, x in enumerate((query, key, value)))

@@ -109,6 +109,7 @@ def estimated_diagonal(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int
         unit = unit or unit_of(entries)  # in which squares neither overflow nor vanish
         for entry in entries / unit:
             used += 1
+            # Welford's update: the mean square minus the squared mean would cancel
             change = entry - mean
             mean += change / used
             squares += change * (entry - mean)
@@ -219,6 +220,7 @@ def hessian_diagonal(objective: Objective, *, most: int = 10_000) -> Tensor:
     units = _layers_by_output(objective, curved) if curved else {}
     rows = _blocks_by_product(curved, units, most)
     by_units = _diagonal_by_outputs(objective, {place for layer in units for place in layer}) if units else {}
+    # parameters act elsewhere for some samples, so every entry takes a product
     if by_units is None:
         by_units, rows = {}, _blocks_by_product(curved, {}, most)
     found = torch.zeros(objective.dim, dtype=objective.dtype, device=objective.device)
@@ -257,6 +259,7 @@ def _layers_by_output(objective: Objective, curved: Mapping[int, slice]) -> Mapp
     uses = Counter(place for site in found for place in site.places.values())
     units: dict[tuple[int, ...], int] = {}
     for site in found:
+        # a parameter of two sites has mixed derivatives between them, which this method does not see
         wanted = tuple(p for p in site.places.values() if p in curved and uses[p] == 1)
         entries = sum(curved[p].stop - curved[p].start for p in wanted)
         count = site.nudge.numel() // samples_of(batch.targets)

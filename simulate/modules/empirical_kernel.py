@@ -114,6 +114,7 @@ def _add_by_sites(total: Tensor, objective: Objective, batch: Batch, count: int,
     _memory.require_free("inputs", needed, what, device=outputs.device, advice="use fewer samples")
     units = torch.eye(count, dtype=outputs.dtype, device=outputs.device).view(count, 1, *outputs.shape[1:])
     nudges = [site.nudge for site in found]
+    # no sample sees another, so one backward pass serves one output of all samples
     steep = zip(*(slopes(outputs, nudges, unit.expand_as(outputs)) for unit in units), strict=True)
     cotangents = [(site, torch.stack(each)) for site, each in zip(found, steep, strict=True)]
     for uses in site_gradients.uses_of(cotangents).values():
@@ -157,10 +158,12 @@ def _add_by_gradients(
     what, advice = "the gradients of all outputs of one sample", "use fewer parameters"
     _memory.require_free("inputs", 3 * one, what, device=objective.device, advice=advice)
     free = _memory.available(objective.device) / _SHARE
+    # otherwise two blocks are held at once, one for the rows and one for the columns
     most = samples if samples * one <= free else max(1, int(free // (2 * one)))
     step = 1 if traced else count
     for first in cuts(samples, most):
         upper = _output_gradients(objective, batch, first, traced, alone)
+        # only up to the diagonal, since the kernel is symmetric
         for second in cuts(first.stop, most):
             lower = (
                 upper

@@ -303,6 +303,7 @@ def _forms(objective: Objective, pairs: Pairs, matrix: str) -> Floats:
             if batch.factor:
                 found.append(finite_derivatives(method.forms(objective, batch, pairs, full)))
             else:
+                # all samples are ignored: their loss would be a mean over nothing
                 found.append(torch.zeros(rows(batch.targets), count, dtype=torch.float64))
     return objective.ranks.rows(np.concatenate([f.detach().cpu().numpy() for f in found]))
 
@@ -319,6 +320,7 @@ def _variances_along(objective: Objective, vectors: Sequence[Tensor], matrix: st
                 sums += finite_derivatives(products)
     squares, sums = objective.ranks.total(squares), objective.ranks.total(sums)
     means = torch.stack([(total / count).square().sum() for total in sums])
+    # a difference that cancels where samples hardly differ: rounding may leave less than zero
     return ((squares - count * means) / (count - 1)).clamp(min=0).cpu().numpy()
 
 

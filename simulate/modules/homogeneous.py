@@ -81,6 +81,7 @@ class Homogeneous:
         factor = factor.flatten(-3, -2)
         jacobian_scale = _power(scale, self.depth - 1) / temperature
         g_term = factor.mT @ factor * (jacobian_scale**2 / len(self.logits))[..., None, None]
+        # a product of a matrix with its transpose may differ from symmetric by rounding
         return (g_term + g_term.mT) / 2, log_scale
 
     def h_term(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> Tensor:

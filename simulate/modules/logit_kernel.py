@@ -76,8 +76,10 @@ class Kernel(NamedTuple):
         n = _at_least_two(len(self.logits))
         means = self.gram.diagonal(dim1=1, dim2=3).mean((0, 1))  # |c_k|^2
         squares = self.gram.flatten(2).flatten(0, 1).diagonal().mean()  # of |J_nk|
+        # n / (n - 1): the residuals are about the mean of the same samples
         error = (squares - means.mean()) / self.dim * n / (n - 1)
         return Scales(
+            # a mean of n samples is longer than the true one by the scatter over n
             float((means.mean() / self.dim - error / n).clamp(min=0).sqrt()),
             float(error.clamp(min=0).sqrt()),
             means.sqrt().cpu().numpy(),
@@ -89,6 +91,7 @@ class Kernel(NamedTuple):
         flat = self.gram.reshape(n * classes, n * classes)
         lengths = flat.diagonal().sqrt()
         by_pair = (flat / torch.outer(lengths, lengths)).view(n, classes, n, classes)
+        # without pairs of a sample with itself, whose cosine is one
         total = by_pair.sum((0, 2)) - by_pair.diagonal(dim1=0, dim2=2).sum(-1)
         mean = total / (n * (n - 1))
         means = self.gram.mean((0, 2))

@@ -286,6 +286,7 @@ def _half_h_term(
     found = [torch.empty_like(change) for change in changes]
 
     def start(i: int) -> list[Tensor]:
+        # half of the symmetric part: the caller adds the transpose
         change = _like_nudges(changes, i, delta) if bent else []
         return [pull(i) for pull in pulls] + [change[k] / 2 for k in bent]
 
@@ -362,4 +363,5 @@ def _has_curvature(delta: Sequence[Tensor], nudges: Sequence[Tensor]) -> bool:
     ends = [d for d in delta if d.requires_grad]
     if not ends:
         return False
+    # along a random combination, which vanishes with probability 0 if any derivative does not
     return any(bool(s.any()) for s in slopes(ends, nudges, [normal(end) for end in ends]))

@@ -203,6 +203,7 @@ def _require_straight(objective: Objective, leaves: Leaves, batch: Batch) -> Non
     outputs, found = sites.visited(objective, leaves, batch.part(slice(0, 3)))
     nudges = [site.nudge for site in found]
     slope = slopes(outputs, nudges, normal(outputs), again=True)
+    # along random combinations, which vanish with probability 0 if any second derivative does not
     if any(bool(bent.any()) for bent in slopes(slope, nudges, [normal(s) for s in slope])):
         raise ValueError("model must be piecewise linear, such as with ReLU, got a curved one")
 

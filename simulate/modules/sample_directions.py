@@ -157,6 +157,7 @@ def sample_directions(
             largest = grams[:, 1]
             tops = [row for one in first for row in one.tops]
             order = largest.argsort(descending=True)[:heavy].tolist()
+            # a sample without curvature has no direction
             heaviest = [i for i in order if float(largest[i]) > 0]
             own_length = 1 - overlaps.square().sum(1)
             able = np.flatnonzero((own_length.cpu().numpy() > OWN) & (largest.cpu().numpy() > 0))
@@ -167,6 +168,7 @@ def sample_directions(
             before = sum(ranks.gathered("sizes", len(tops))[: ranks.rank])
             heavies = _eigenvectors(objective, tops, before, heaviest, basis)
             own = _eigenvectors(objective, tops, before, chosen, basis)
+            # only the part outside of V: along V the samples are known
             own = functional.normalize(own - overlaps[chosen].to(own.dtype) @ basis, dim=1)
             along = torch.cat([basis, heavies, own])
             second = [
@@ -210,6 +212,7 @@ def _first_pass(part: SamplePart, basis: Tensor) -> _FirstPass:
     gram, inside = _gram(part), _along_directions(part, basis)
     values, vectors = torch.linalg.eigh(gram)
     largest, top = values[:, -1].clamp(min=0), vectors[:, :, -1]
+    # 1 in place of 0 first: infinity times zero would be NaN
     root = torch.where(largest > 0, largest, 1.0).rsqrt() * (largest > 0)
     traces, squares = gram.diagonal(dim1=1, dim2=2).sum(1), gram.square().sum((1, 2))
     weights = (top * root[:, None]).to(part.cotangents.dtype)
@@ -287,6 +290,7 @@ def pair_means(forms: Tensor, squares: Tensor, chosen: list[int]) -> tuple[float
     if not chosen:
         return 0.0, 0.0
     others = torch.ones_like(forms)
+    # a direction is not measured at the sample that it belongs to
     others[chosen, torch.arange(len(chosen), device=others.device)] = 0.0
     background = float((others * forms).sum() / others.sum())
     return background, float((others * squares).sum() / others.sum()) - background**2

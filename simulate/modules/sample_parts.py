@@ -220,6 +220,7 @@ def roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
     values, vectors = finite_derivatives(factors[0]), factors[1]
     order = values.abs().argsort(1, descending=True)
     values, vectors = values.gather(1, order), vectors.gather(2, order[:, None].expand_as(vectors))
+    # smaller eigenvalues are rounding and add nothing to the rank
     none = vectors.shape[1] * torch.finfo(outputs.dtype).eps * values.abs().amax(1, keepdim=True)
     values = torch.where(values.abs() > none, values, 0.0)
     count = max(1, int((values != 0).sum(1).max()))  # softmax: one less than classes
@@ -362,6 +363,7 @@ def _parts_by_gradients(
 ) -> Iterator[SamplePart]:
     """Yield one sample after the other, from gradients by the parameters."""
     leaves = objective.leaves()
+    # samples that are independent are evaluated again one by one, so the graph of all is not needed
     with torch.set_grad_enabled(not apart):
         whole = objective.outputs(leaves, batch.inputs)
     outer = Outer(objective, batch, whole)

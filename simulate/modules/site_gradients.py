@@ -77,6 +77,7 @@ def gram_factors(site: Site, name: str, cotangents: Tensor, samples: int) -> tup
     if name == "weight" and multiplies(layer):
         steep = by_position(site, cotangents, samples)
         if steep.shape[-1] == 1:
+            # at one position <c x', c' x'> = |x|^2 <c, c'>: the gradients are not written out
             scaled = (steep * _patches(site, samples).norm(dim=2)[:, :, None, None]).movedim(2, 1).flatten(2)
             return scaled, scaled
         if _overlaps_cost_less(layer, steep.shape[2] * steep.shape[3], steep.shape[4]):
@@ -130,6 +131,7 @@ def squared(steep: Tensor, patches: Tensor, weights: Tensor) -> Tensor:
     """
     weights = weights.to(steep)
     if steep.shape[-1] == 1:
+        # at one position the squared gradient is a product of squares
         lengths = torch.einsum("nr,ngro->ngo", weights, steep[..., 0].square())
         return torch.einsum("ngo,ngp->gop", lengths, patches[..., 0].square())
     each = steep[0].numel() // steep.shape[-1] * patches.shape[2] * steep.element_size()

@@ -161,6 +161,7 @@ def moved(site: Site, directions: Sequence[Tensor]) -> Tensor:
     own = {name: directions[place] for name, place in site.places.items()}
     if isinstance(layer, nn.Embedding) and layer.padding_idx is not None:
         own["weight"] = (
+            # torch gives the padding row no gradient, so it does not move
             own["weight"].clone().index_fill_(1, torch.tensor(layer.padding_idx, device=inputs.device), 0)
         )
     count = len(next(iter(own.values())))
@@ -170,6 +171,7 @@ def moved(site: Site, directions: Sequence[Tensor]) -> Tensor:
         return change + _align_bias(own["bias"], change, -1) if "bias" in own else change
     if _stackable(layer) and "weight" in own:
         stacked: Any = layer
+        # all directions as one convolution, stacked as output channels
         change = stacked._conv_forward(inputs, own["weight"].flatten(0, 1), None)
         axis = 1 if inputs.ndim == own["weight"].ndim - 1 else 0
         change = change.unflatten(axis, (count, -1)).movedim(axis, 0)
@@ -185,6 +187,7 @@ def pulled(site: Site, cotangent: Tensor) -> Mapping[int, Tensor]:
         if name in site.places
     }
     with torch.enable_grad():
+        # the layer is affine in its parameters, so derivatives at zero are those at their values
         output = called(site, own, site.inputs.detach())
         found = torch.autograd.grad(output, list(own.values()), cotangent)
     return {site.places[name]: g for name, g in zip(own, found, strict=True)}

@@ -31,9 +31,11 @@ def covariance_factor(
     moved = contrasts.any(-1) if moved is None else moved
     log_p = functional.log_softmax(logits, -1)
     top = torch.zeros_like(log_p, dtype=torch.bool).scatter_(-1, logits.argmax(-1, keepdim=True), value=True)
+    # tied to the likeliest class at any scale, so their probabilities must not set the scale
     top = top | ~moved
     log_q = log_p.masked_fill(top, -math.inf)
     log_scale = log_q.amax((-2, -1)) if moved.any() else torch.zeros_like(log_q[..., 0, 0])
+    # in logarithms and relative to the largest, so that no root underflows
     roots = ((log_q - log_scale[..., None, None]) / 2).exp()
     top_root = (log_p.masked_fill(~top, -math.inf).logsumexp(-1) / 2).exp()
     mean = log_q.exp()[..., None, :] @ contrasts / (1 + top_root)[..., None, None]
@@ -44,4 +46,5 @@ def residuals(logits: Tensor, labels: Tensor) -> Tensor:
     """Return probabilities minus one-hot labels, (..., N, K); the label's entry is minus the sum of the others."""
     index = labels[:, None].expand(*logits.shape[:-1], 1)
     others = functional.softmax(logits, -1).scatter(-1, index, 0.0)
+    # p - 1 would cancel where the label is nearly certain
     return others.scatter(-1, index, -others.sum(-1, keepdim=True))

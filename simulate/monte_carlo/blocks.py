@@ -172,6 +172,7 @@ def one_thread() -> Iterator[None]:
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     try:
+        # a module imported since then may have brought another thread pool
         with _thread_pools(len(sys.modules)).limit(limits=1):
             yield
     finally:

@@ -27,7 +27,9 @@ def resolve_device(name: str, *, here: bool = True) -> str:
     kind, _, index = name.partition(":")
     there = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if here and kind == "cuda" and int(index or 0) >= there:
-        raise ValueError(f"device must be present on this machine, got {name!r}; use --device cpu or auto")
+        raise ValueError(
+            f"device {name!r} not found, GPUs on this machine: {there}; use --device cpu or auto"
+        )
     return name
 
 

@@ -34,7 +34,7 @@ class Point(Mapping[str, Any]):
     def __init__(self, **values: Any) -> None:
         for name in values:
             if hasattr(Point, name):
-                raise ValueError(f"parameter must be named other than the methods of a point, got {name!r}")
+                raise ValueError(f"parameter must not have the name of a method of Point, got {name!r}")
         object.__setattr__(self, "_values", {name: _frozen(name, value) for name, value in values.items()})
         object.__setattr__(self, "_canonical", "")
 
@@ -81,6 +81,7 @@ class Point(Mapping[str, Any]):
 def _frozen(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(_frozen(name, v) for v in value)
+    # numbers of numpy have no JSON form
     plain = value.item() if isinstance(value, np.generic) else value
     if not isinstance(plain, bool | int | float | str):
         raise ValueError(f"{name} must be a number, a string, a boolean or a tuple of these, got {value!r}")

@@ -113,6 +113,7 @@ def chosen(batches: Iterable[Piece]) -> list[Piece]:
         if place % stride == 0:
             groups.append([sample(row) for row in spaced(rows(targets), 2 if place else _SPREAD)])
         if len(groups) > _GROUPS:
+            # the number of batches may be unknown: when there are too many groups, every second one goes
             groups, stride = groups[::2], 2 * stride
         for i, tensor in enumerate(t for t in tensors(targets) if t.ndim and not t.is_complex()):
             flat = tensor.reshape(len(tensor), -1)
@@ -122,6 +123,7 @@ def chosen(batches: Iterable[Piece]) -> list[Piece]:
             for sign in (-1, 1) if i == 0 else ():
                 at = int((sign * flat).argmax())
                 end = sign * float(flat.flatten()[at])
+                # a NaN counts as an extreme, so that the sample that holds it is tested
                 end = math.inf if math.isnan(end) else end
                 if end > ends.get(sign, (-math.inf, None))[0]:
                     ends[sign] = end, sample(at // flat.shape[1])

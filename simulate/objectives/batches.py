@@ -236,7 +236,9 @@ def as_tensor(part: Tensor | np.ndarray) -> Tensor:
         raise ValueError(f"data must hold arrays of numbers, got {part.dtype}")
     wide = {"f": np.float64, "c": np.complex128, "u": np.int64}.get(kind)
     odd = width > (1 if kind == "u" else 8)  # torch has few or none of these types
+    # torch takes the byte order of the machine and no negative strides
     plain = np.ascontiguousarray(part, dtype=wide if odd and wide else part.dtype.newbyteorder("="))
+    # torch warns of arrays that it cannot write into
     return torch.from_numpy(plain if plain.flags.writeable else plain.copy()).reshape(part.shape)
 
 

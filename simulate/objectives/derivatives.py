@@ -64,6 +64,7 @@ def slopes(
         [ends[i] for i in moving],
         by,
         weights,
+        # callers differentiate the same graph several times
         retain_graph=True,
         create_graph=again,
         allow_unused=True,
@@ -214,6 +215,7 @@ class _Step:
         found = self.function(*[_fill_slots(value, places) for value in self.arguments], **options)
         for place, result in zip(self.results, _tensors(found), strict=True):
             places[place] = result
+        # freed as soon as no later step reads them
         for place in self.done:
             places[place] = None
 
@@ -283,8 +285,9 @@ class Program:
             return torch.vmap(self._run)(*changes)
 
     def _require_unchanged(self) -> None:
+        # torch counts the in-place writes to a tensor; the recorded operations hold its values of that time
         if any(value._version != version for value, version in self.constants):
-            raise ValueError("data must stay as they are while products are taken, got some written into")
+            raise ValueError("data must not change while products are taken, got an in-place change")
 
     @property
     def small(self) -> bool:

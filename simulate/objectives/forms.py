@@ -155,7 +155,7 @@ def picked(found: Any, field: str | int | None = None) -> Tensor:
     if field is not None:
         if field not in held:
             raise ValueError(
-                f"field must name a tensor that the model returns, {_list_tensors(found, held)}, got {field!r}"
+                f"field {field!r} not found: the model returns {_list_tensors(found, held)}; change field or omit it"
             )
         return held[field]
     if LOGITS in held:
@@ -172,7 +172,9 @@ def picked(found: Any, field: str | int | None = None) -> Tensor:
 
 
 def _list_tensors(found: Any, held: Mapping[Any, Tensor]) -> str:
-    return f"{type(found).__name__} of {', '.join(map(str, held)) or 'none'}"
+    if isinstance(found, Tensor):
+        return "a single tensor"
+    return f"{type(found).__name__} of {', '.join(map(str, held)) or 'no tensors'}"
 
 
 def returned_parts(found: Any) -> dict[Any, Any]:

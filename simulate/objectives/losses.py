@@ -432,7 +432,7 @@ def _hint(targets: Tensor, outputs: tuple[int, ...]) -> str:
 def _classes(loss: nn.CrossEntropyLoss, outputs: tuple[int, ...], targets: Tensor) -> Tensor:
     if not outputs or outputs[0] < 2:
         raise ValueError(
-            f"outputs must be at least 2 for cross-entropy, one for each class, got {outputs}; use bce for one"
+            f"cross-entropy must have at least 2 outputs, one for each class, got {outputs}; use bce for one"
         )
     if targets.is_floating_point():  # probabilities
         return shaped(targets, outputs, _hint(targets, outputs))
@@ -452,5 +452,7 @@ def shaped(targets: Tensor, shape: tuple[int, ...], hint: str = "") -> Tensor:
     """Reshape targets if only axes of length 1 differ, which torch would broadcast; refuse other shapes."""
     own = tuple(targets.shape[1:])
     if [n for n in own if n != 1] != [n for n in shape if n != 1]:
-        raise ValueError(f"targets must be of shape {shape} each for what the model returns, got {own}{hint}")
+        raise ValueError(
+            f"targets of one sample must have shape {shape} to match the outputs, got {own}{hint}"
+        )
     return targets.reshape(len(targets), *shape)

@@ -618,7 +618,7 @@ class Objective:
                 if self._chunk is not None and size > self._chunk:
                     got = " and ".join(map(str, sample_counts(inputs, targets)))
                     raise ValueError(
-                        f"inputs and targets must be of one number of samples to be cut, got {got}"
+                        f"inputs and targets must have the same number of samples to be cut, got {got}"
                     )
             tally.add(inputs, targets, numbers=loaded)
             if size:  # an empty batch adds nothing

@@ -108,6 +108,7 @@ class SoftmaxCurvature:
 
     def _multiply(self, tangent: Tensor, rows: slice) -> Tensor:
         scale = self._weight[rows] if isinstance(self._weight, Tensor) else self._weight
+        # relative to the likeliest class: no digits are lost if it is nearly certain
         change = tangent - tangent.gather(self._axis, self._top[rows])
         change = change - (self._p[rows] * change).sum(self._axis, keepdim=True)
         return change.mul_(self._p[rows]).mul_(scale)
@@ -125,6 +126,7 @@ class SoftmaxCurvature:
         """
         p = self._p[part].double().movedim(self._axis, -1)
         p, order = p.reshape(len(p), -1, p.shape[-1]).sort(-1, descending=True)  # samples, places, classes
+        # summed from the smallest, which the larger ones would otherwise swallow
         left = p.flip(-1).cumsum(-1).flip(-1)
         after = nn.functional.pad(left[..., 1:], (0, 1))
         weight = self._weight
@@ -150,6 +152,7 @@ def logistic_curvature(logits: Tensor, weight: Tensor | float) -> OutputHessian:
     >>> logistic_curvature(torch.zeros(1, 2), 4.0)(torch.tensor([[1.0, -2.0]]))
     tensor([[ 1., -2.]])
     """
+    # s(-u) for 1 - s(u), which cancels for large u
     diagonal = logits.sigmoid().mul_((-logits).sigmoid_()).mul_(weight)
     return lambda tangent: diagonal * tangent
 

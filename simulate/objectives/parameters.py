@@ -72,7 +72,7 @@ def parametric(model: Any, parameters: Any = None) -> Parametric:
     if len(kinds) > 1 or not {dtype for dtype, _ in kinds} <= {torch.float32, torch.float64}:
         got = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
         raise ValueError(
-            f"parameters must be all float32 or all float64, but for those of half precision, on one device, got {got}"
+            f"parameters must be all float32 or all float64, or in half precision, on one device, got {got}"
         )
     for name, p in zip(found.names, found.parameters, strict=True):
         if not bool(p.isfinite().all()):
@@ -258,7 +258,7 @@ def _require_own_memory(model: nn.Module, names: Sequence[str]) -> None:
     spans = sorted((t.data_ptr(), t.data_ptr() + _extent(t), n) for n, t in tensors)
     for name, t in tensors:
         if name in names and _extent(t) < t.nbytes:
-            raise ValueError(f"parameters must have memory for each number, got {name!r} as an expanded view")
+            raise ValueError(f"parameters must not be expanded views, got {name!r}; clone it")
     reach, last = 0, ""
     for start, end, name in spans:
         if start < reach and (name in names or last in names):

@@ -189,6 +189,7 @@ class Kept:
                 self._keeps = self._affordable(batch)
             built = self._build(batch, parts)
             if self._keeps:
+                # `first` is the product with this vector only
                 kept.append(built._replace(first=None))
             yield built
         if self._keeps:
@@ -289,6 +290,7 @@ class Kept:
                     two, three = (
                         self._bytes_kept(batch.part(slice(n))) for n in (_TRIAL_SAMPLES - 1, _TRIAL_SAMPLES)
                     )
+                    # from two and three samples: what each one takes, and by extrapolation what none takes
                     return size, max(three - two, 0), max(3 * two - 2 * three, 0)
             return size, -(-self._bytes_kept(batch) // size), 0
 

@@ -70,6 +70,7 @@ class Ranks:
         _wait_for_threads_at_exit()
         self.size, self.rank = distributed.get_world_size(group), distributed.get_rank(group)
         cuda = distributed.get_backend(group) == "nccl"
+        # nccl exchanges tensors on GPUs only
         self._device = torch.device("cuda", torch.cuda.current_device()) if cuda else torch.device("cpu")
 
     @property
@@ -122,6 +123,7 @@ class Ranks:
         try:
             yield
         except Exception as error:
+            # the other processes wait for this one, and would wait forever
             if not _is_sent(error):
                 self._send_failure(error)
             raise
@@ -256,6 +258,7 @@ def _combine_digests(digests: Iterable[int]) -> int:
     """Combine several numbers, in order, into one below 2^63."""
     total = 0
     for digest in digests:
+        # not a sum, which would miss vectors that changed places; the modulus is the largest prime below 2^63
         total = (1_000_003 * total + digest) % (2**63 - 25)
     return total
 

@@ -150,7 +150,7 @@ def runs_again(objective: ObjectiveLike) -> bool:
     >>> penalised = lambda outputs, targets: (outputs - targets).square().mean() + model.weight.square().sum()
     >>> runs_again(Objective(model, (torch.ones(4, 3), torch.zeros(4, 2)), penalised))
     Traceback (most recent call last):
-    ValueError: model and loss must reach the parameters through the call of the model alone, got 'weight' ...
+    ValueError: model and loss must use the parameters only by calling the model, got 'weight' ...
     """
     return _check_derivatives(objective)
 
@@ -166,17 +166,19 @@ def _check_derivatives(objective: ObjectiveLike, *, first: bool = False) -> bool
         _require_no_closure(objective, loss, gradient)
         if first:
             return again
+        # torch puts this node in place of the backward of a function marked once_differentiable
         if any(node.name().endswith("::Error") for node in graph_nodes(gradient)):
             raise ValueError(
                 "model and loss must have second derivatives, got a function of torch marked once_differentiable:"
                 " see simulate.difference_products"
             )
+        # frees the graph before differences make copies of the parameters
         del loss, gradient
         wrong = sorted(_contradictions(objective, batch, again=again))
         names = ", ".join(repr(objective.names[i - 1]) for i in wrong if i)
         if wrong:
             raise ValueError(
-                "model and loss must have the derivatives of their own values, got others"
+                "derivatives of model and loss must agree with finite differences, got others"
                 f"{' by ' * bool(names)}{names}: look for detach, no_grad, rounding, hooks, and functions with a"
                 " backward of their own"
             )
@@ -368,6 +370,7 @@ def _backward(
         stack.enter_context(objective.standing(leaves, needed=again))
         calls = list[Any]()
         for part in objective.model.modules() if objective.model is not None else ():
+            # a module called during the backward pass is run again, as by a checkpoint
             handle = part.register_forward_pre_hook(lambda called, _: calls.append(called))
             stack.callback(handle.remove)
         gradient = torch.autograd.grad(loss.reshape(()), leaves, create_graph=True, allow_unused=True)
@@ -394,8 +397,8 @@ def _require_no_closure(objective: ObjectiveLike, loss: Tensor, gradient: Sequen
     for name, original in objective.originals:
         if id(original) in leaves or original.grad_fn in nodes:
             raise ValueError(
-                "model and loss must reach the parameters through the call of the model alone,"
-                f" got {name!r} in what closes over it, as a penalty on the weights does: measure without"
+                "model and loss must use the parameters only by calling the model,"
+                f" got {name!r} used elsewhere, as in a penalty on the weights; leave that out"
             )
     if all(g is None for g in gradient):
         raise ValueError("loss must depend on the parameters by functions with derivatives, got none")
@@ -600,7 +603,7 @@ class _HeldPadding(TorchDispatchMode):
             original = self._originals.get(weight.data_ptr())
             if original is None or original.shape != weight.shape:
                 raise ValueError(
-                    "an embedding with padding_idx must look up a parameter itself, got what is made of others"
+                    "an embedding with padding_idx must look up a parameter itself, got a computed matrix"
                 )
             held = weight.clone()
             held[padding] = original[padding].to(held)

@@ -77,6 +77,7 @@ class ConfidentMlp(ProjectedMlp):
         self._share = len(close) / len(x)
         self._rest, self.least = x.new_zeros(frame.shape[1], frame.shape[1]), 0.0
         if len(rest) and bool(gap[0].isfinite()):
+            # from this scale on, a sample left out of G has a weight of exp(-40) of the nearest one
             self.least = float((_REACH / (gap[near] - gap[0])) ** (1 / self.depth))
             both = torch.stack([logits.argmax(1), labels])
             top, own = functional.one_hot(both, logits.shape[1]).to(logits)
@@ -98,7 +99,7 @@ class ConfidentMlp(ProjectedMlp):
     def _scaled_logits(self, alpha: ArrayLike, temperature: ArrayLike) -> tuple[Tensor, Tensor, Tensor]:
         scale, temp, logits = super()._scaled_logits(alpha, temperature)
         if not bool((scale >= self.least * temp ** (1 / self.depth)).all()):
-            raise ValueError(f"alpha must be at least {self.least:.6g}, or near larger, got {alpha}")
+            raise ValueError(f"alpha must be at least {self.least:.6g}, or near= larger, got {alpha}")
         return scale, temp, logits
 
 

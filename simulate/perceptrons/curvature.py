@@ -87,6 +87,7 @@ def haar(
     dtype = torch.float32 if single else torch.float64
     normal = torch.from_numpy(rng.standard_normal((rows, columns))).to(device, dtype)
     if total not in (None, rows):
+        # the rows that are not drawn enter by their Gram matrix alone
         return _orthonormalise(normal, _wishart(rng, total - rows, columns).to(device))
     # a tall normal matrix is well conditioned, so its Gram matrix loses nothing; a square one may be anything
     return _orthonormalise(normal) if rows >= 8 * columns else _signed_qr(normal)
@@ -307,7 +308,7 @@ def _orthonormalise(matrix: Tensor, others: Tensor | float = 0.0) -> Tensor:
 def _wishart(rng: np.random.Generator, degrees: int, dim: int) -> Tensor:
     """Draw the Gram matrix of `degrees` standard normal rows, by Bartlett's triangular factor."""
     if degrees < dim:
-        raise ValueError(f"total must leave out no rows or at least {dim}, got {degrees} left out")
+        raise ValueError(f"total must be rows, or rows plus at least {dim}, got rows plus {degrees}")
     factor = np.tril(rng.standard_normal((dim, dim)), -1)
     factor[np.diag_indices(dim)] = np.sqrt(rng.chisquare(degrees - np.arange(dim)))
     return torch.from_numpy(factor @ factor.T)
@@ -315,4 +316,5 @@ def _wishart(rng: np.random.Generator, degrees: int, dim: int) -> Tensor:
 
 def _signed_qr(matrix: Tensor) -> Tensor:
     orthogonal, upper = torch.linalg.qr(matrix)
+    # a positive diagonal makes the factor unique, hence uniform
     return orthogonal * upper.diagonal().sign()

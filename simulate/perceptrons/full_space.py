@@ -43,6 +43,7 @@ class Norms:
     @property
     def norm_hessian(self) -> float:
         """Frobenius norm of H."""
+        # where both terms cancel, rounding may leave less than zero
         return math.sqrt(max(self.norm_g**2 + 2 * self.inner + self.norm_h_term**2, 0.0))
 
     @property
@@ -102,6 +103,7 @@ class _FullMlp:
         self.errors = [(residuals[:, None] @ signal).squeeze(1) for signal in signals]
         moved = self.hidden[-1].any(-1, keepdim=True)  # by the last layer, and through it by all below
         factors = [softmax.covariance_factor(logits, softmax.contrasts(s, logits), moved) for s in signals]
+        # `moved` is common to all layers, hence the scale too
         self.rows, self.log_scale = [rows for rows, _ in factors], float(factors[0][1])
 
     def g_gram(self) -> Tensor:

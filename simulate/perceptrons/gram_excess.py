@@ -69,7 +69,7 @@ def _factor_gram(gram: Tensor, logits: Tensor) -> tuple[Tensor, float]:
     both = _factor_rows(half.T.reshape(n, classes, -1), logits).flatten(0, 1)  # once from the right
     norm = float(torch.linalg.matrix_norm(both))
     if not norm > 0:
-        raise ValueError("gram must have logits with different gradients, got none")
+        raise ValueError("gram must be of logits with different gradients, got equal ones")
     return both, norm
 
 

@@ -152,6 +152,7 @@ def _without_negligible(rows: Tensor, inputs: Tensor, log_scale: float) -> Layer
     largest = squares.max()
     places, classes = (squares > _NEGLIGIBLE * largest).nonzero(as_tuple=True)
     return LayerBlock(
+        # the size is in log_scale, so that squares of the rows are of order one
         rows=rows[places, classes] / largest.sqrt(),
         inputs=inputs[places],
         owners=places,

@@ -375,6 +375,7 @@ def _passes(
 
 def _layer(weight: Tensor, below: Tensor, gradient: Tensor, slope: Tensor, bend: Tensor) -> _Layer:
     length, strength = (part.norm(dim=-1, keepdim=True) for part in (below, gradient))
+    # torch divides by max(length, eps), and its eps of 1e-12 would shorten small gradients
     unit, direction = (functional.normalize(part, dim=-1, eps=1e-300) for part in (below, gradient))
     return _Layer(weight, *(part[None] for part in (unit, length, direction, strength, slope, bend)))
 

@@ -123,6 +123,7 @@ def _search(loss: Loss, outputs: Tensor, targets: Any) -> tuple[float, Tensor]:
         [level],
         max_iter=_ITERATIONS,
         tolerance_grad=_FLAT,
+        # torch would also end at a step that changes little, far from a flat gradient
         tolerance_change=0.0,
         line_search_fn="strong_wolfe",
     )

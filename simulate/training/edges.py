@@ -157,6 +157,7 @@ class _Products:
         with torch.enable_grad():
             self._at = [p.detach().requires_grad_() for p in parameters]
             losses = stack.losses(stack.outputs(self._at, inputs), targets).flatten(1).mean(1)
+            # networks do not see each other, so the gradient of the sum holds that of each
             self._slopes = torch.autograd.grad(losses.sum(), self._at, create_graph=True)
         self.gradients = [g.detach() for g in self._slopes]
 
@@ -178,4 +179,5 @@ def _unflatten(flat: Tensor, like: Parameters) -> list[Tensor]:
 
 
 def _unit(flat: Tensor) -> Tensor:
+    # the remainder is zero once the Krylov space is exhausted
     return flat / flat.norm(dim=1, keepdim=True).clamp_min(_TINY)

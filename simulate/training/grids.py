@@ -226,6 +226,7 @@ def train(
                 memory = rule.step_(own, gradients, each, memory)
             losses[places, step] = found
             if bounds is None:
+                # finite, since an infinite loss is not above an infinite bound
                 bounds = (lost * losses[places, 0].abs()).clamp(max=torch.finfo(found.dtype).max)
             well = found <= bounds  # false for NaN and infinity too
             if not bool(well.all()):

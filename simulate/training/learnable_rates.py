@@ -62,6 +62,7 @@ def losses_and_gradients(networks: Classifiers) -> tuple[Tensor, tuple[Tensor, .
     for weight in networks.weights[:-1]:
         signals.append((weight @ signals[-1]).relu_())
     logits, own = networks.weights[-1] @ signals[-1], networks.labels[:, None]
+    # relative to the largest, so that no exponential overflows
     shifted = logits - logits.amax(1, keepdim=True)
     p = shifted.exp()
     total = p.sum(1, keepdim=True)
@@ -119,6 +120,7 @@ def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -
     rates = rates.to(networks.inputs)
     found = torch.zeros(len(rates), dtype=torch.bool, device=rates.device)
     places = torch.arange(len(rates), device=rates.device)
+    # in memory as `losses_and_gradients` multiplies them: a row for each unit
     networks = networks._replace(inputs=networks.inputs.mT.contiguous().mT)
     for step in range(steps + 1):
         losses, gradients, dead = losses_and_gradients(networks)

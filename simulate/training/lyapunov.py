@@ -99,6 +99,7 @@ def lyapunov_exponents(
         chosen = (order[..., None] * outputs + within).flatten(1)
         moved = moved - scale * (rows[network, chosen].mT @ moved[network, chosen])
         length = moved.norm(dim=1)
+        # at every step: the product of all steps overflows or vanishes
         moved = moved / length[:, None]
         if step >= skip:
             total += length.double().log()

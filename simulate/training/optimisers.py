@@ -125,6 +125,7 @@ def largest_stable_rate(samples: Population, batch_size: float) -> StableRate:
     """
     noise = _noise_weight(len(samples.factors), batch_size)
     h = samples.values
+    # H M + M H is diagonal here: its root turns the generalised problem into an ordinary symmetric one
     scale = np.sqrt(h[:, None] + h)
 
     def product(vector: Floats) -> Floats:
@@ -348,6 +349,7 @@ def step_contraction(step: Step, eigenvalues: Sequence[float]) -> float:
         size = np.linalg.norm(matrices, axis=(1, 2))
         alive = size > 0
         size = np.where(alive, size, 1.0)
+        # the size is kept as a logarithm: powers of 2^48 overflow or vanish
         logarithm = np.where(alive, 2 * (logarithm + np.log(size)), -math.inf)
         scaled = matrices / size[:, None, None]
         matrices = scaled @ scaled
@@ -425,6 +427,7 @@ def _factor(matrix: Floats) -> Floats:
     """Return L with L L' = the matrix and as many columns as its rank, by pivoted Cholesky."""
     pstrf: Any = scipy.linalg.get_lapack_funcs("pstrf", (matrix,))
     packed = pstrf(matrix, lower=1)
+    # LAPACK counts pivots from one, and leaves the upper triangle as it was
     lower, pivots, rank = np.tril(packed[0])[:, : packed[2]], packed[1] - 1, packed[2]
     factor = np.empty((len(matrix), rank))
     factor[pivots] = lower

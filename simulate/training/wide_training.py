@@ -128,6 +128,7 @@ def sharpness(network: WideNetwork, activation: ActivationLike, *, subtracted: b
     finite = torch.stack(flat.flatten(1).aminmax(dim=1)).isfinite().all(0)
     if bool(finite.all()):
         return ensembles.top_eigenvalue(flat) / samples
+    # a decomposition fails for the whole block if one entry is infinite
     found = flat.new_full((n,), math.inf)
     found[finite] = ensembles.top_eigenvalue(flat[finite]) / samples if bool(finite.any()) else 0.0
     return found
@@ -267,6 +268,7 @@ def critical_rates(
     ends = explodes(torch.stack([lower, upper], 1))
     low, high = lower, upper
     for _ in range(halvings):
+        # halves the logarithm of the ratio: the bracket is relative
         middle = (low * high).sqrt()
         beyond = explodes(middle[:, None])[:, 0]
         low, high = torch.where(beyond, low, middle), torch.where(beyond, middle, high)

@@ -84,6 +84,7 @@ def linear_readout(deltas: Iterator[Tensor]) -> Iterator[Tensor | None]:
 
 def plain_overlap(biases: bool) -> Overlap:
     """Return the inner products of derivatives of pre-activations by weights, and biases if any, of their layer."""
+    # the derivative of a pre-activation by its bias is one
     return lambda one, other: (one @ other.mT).add_(float(biases))
 
 

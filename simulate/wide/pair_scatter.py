@@ -34,6 +34,7 @@ def pair_variance(entries: Tensor) -> Tensor:
         raise ValueError(f"samples must be at least {_FEWEST}, got {samples}")
     off = entries - torch.diag_embed(entries.diagonal(dim1=-2, dim2=-1))
     even, odd = _even_residual((off + off.mT) / 2), _odd_residual((off - off.mT) / 2)
+    # pairs less fitted effects, T (T-1)/2 - T and T (T-1)/2 - (T-1); twice, since a pair is in both triangles
     even_freedom, odd_freedom = samples * (samples - 3), (samples - 1) * (samples - 2)
     return even.square().sum((-2, -1)) / even_freedom + odd.square().sum((-2, -1)) / odd_freedom
 

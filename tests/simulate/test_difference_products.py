@@ -147,7 +147,7 @@ def test_a_kink_that_is_passed_is_covered_or_refused() -> None:
     x, y = torch.ones(2, 1, dtype=torch.float64), torch.tensor([0, 1])
     objective = Objective(model, (x, y), LOSS)
     column = torch.tensor([1.0, 0.6, 0.3, 0.1, -0.4, 0.2, 0.0, 0.5], dtype=torch.float64)
-    with pytest.raises(ValueError, match="differences of gradients must settle to 1e-06 of the product"):
+    with pytest.raises(ValueError, match="differences of gradients must be right to 1e-06 of the product"):
         difference_hessian(objective, tolerance=1e-6).difference(column)
     difference = difference_hessian(objective, tolerance=1e9).difference(column)
     assert float((difference.product - hessian(objective) @ column).norm()) <= difference.error

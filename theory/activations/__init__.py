@@ -154,6 +154,7 @@ def _require_derivatives(activation: Activation) -> None:
     """
     kinks = np.unique(np.array(activation.kinks, dtype=np.float64))
     z, weights = _panels_between(kinks - _MEAN)
+    # by parts: E (x - m) f(x) = E f'(x) at mean m, plus the jumps of f times the density at them
     functions = [activation.function, activation.derivative, activation.second_derivative]
     names = ["derivative", "second_derivative"]
     for name, f, df in zip(names, functions, functions[1:], strict=False):
@@ -161,6 +162,7 @@ def _require_derivatives(activation: Activation) -> None:
             continue
         y, dy = (real_values(activation.name, g, z + _MEAN) for g in (f, df))
         if y.shape == dy.shape == z.shape and np.isfinite(y).all() and np.isfinite(dy).all():
+            # relative, so that steep activations neither overflow nor escape the test
             scale = max(np.abs(y).max(), np.abs(dy).max()) or 1.0
             y, dy = y / scale, dy / scale
             jumps = jumps_of(activation.name, f, kinks.tolist()) / scale @ normal_density(kinks - _MEAN)
@@ -264,11 +266,13 @@ def _piecewise_linear(name: str, slope: float) -> Activation:
 
 
 def _sech_squared(x: Floats) -> Floats:
+    # not 1 - tanh(x)^2, which cancels, nor 1 / cosh(x)^2, whose cosh overflows
     decay = np.exp(-2 * np.abs(x))
     return 4 * decay / (1 + decay) ** 2
 
 
 def _sigmoid(x: Floats) -> Floats:
+    # of -|x|, so that nothing overflows
     decay = np.exp(-np.abs(x))
     return np.where(x >= 0, 1.0, decay) / (1 + decay)
 
@@ -300,6 +304,7 @@ erf = Activation(
     "erf", _erf, _erf_slope, _erf_curvature, kernels=Erf("erf", _erf, _erf_slope, _erf_curvature)
 )
 sigmoid = Activation("sigmoid", _sigmoid, _sigmoid_slope, lambda x: -np.tanh(0.5 * x) * _sigmoid_slope(x))
+# log(1 + exp(x)) would overflow
 softplus = Activation("softplus", lambda x: np.logaddexp(0.0, x), _sigmoid, _sigmoid_slope)
 gelu = Activation(
     "gelu",

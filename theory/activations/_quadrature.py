@@ -121,6 +121,7 @@ def pair_arguments(variance: Any, covariance: Any, gap: Any) -> tuple[float, flo
     a = _number("variance", variance)
     b = covariance + 0.0 if isinstance(covariance, float) else scalar("covariance", covariance, finite)
     d = _number("gap", gap)
+    # the second term is for subnormal variances, for which the first one vanishes
     slack = 1e-8 * a + 1e-320
     require(abs(b) <= a + slack, "covariance", "between -variance and variance", covariance)
     require(abs((a - b) - d) <= slack, "gap", "variance - covariance", gap)
@@ -229,6 +230,7 @@ class NumericalKernels(Kernels):
         """Moments of the activation itself."""
         variance, covariance, gap = pair_arguments(variance, covariance, gap)
         result = self._moments(self._curve(0), variance, covariance, gap)
+        # a product average near covariance 0 cancels for a centred activation
         if abs(covariance) <= 1e-3 * variance:
             return result._replace(overlap=self._small_overlap(variance, covariance))
         return result
@@ -281,6 +283,7 @@ class NumericalKernels(Kernels):
         rest = d if b >= 0 else max(a + b, 0.0)
 
         def at(level: int) -> Floats:
+            # only |b| has a real root; the sign returns as a mirror image of the second input
             grid = self._grid(abs(b), rest, level)
             part = grid.part(curve)
             mirrored = part.mean if b >= 0 else part.mean[::-1]
@@ -310,6 +313,7 @@ class NumericalKernels(Kernels):
         """Mean of the activation, exactly 0 if it is odd, and its root mean square."""
         z, weights = _rule(math.sqrt(a), level)
         y = elementwise_values(self.name, self.function, math.sqrt(a) * z)
+        # summed with its mirror image, an odd function has a mean of exactly 0
         return np.array([0.5 * (weights @ (y + y[::-1])), math.sqrt(weights @ y**2)])
 
 
@@ -328,6 +332,7 @@ class _Tensor:
             y = f(self._centre[:, None] + shift)
             mean = y @ self._inner
             return Part(mean, y - mean[:, None])
+        # differences of values so close would cancel: the increment is an integral of the slope
         moved = sum(
             (w * shift) * slope(self._centre[:, None] + x * shift)
             for x, w in zip(*unit_legendre(6), strict=True)
@@ -356,9 +361,11 @@ class _Convolution:
 
     def covariance(self, x: Part, y: Part) -> Floats:
         product = self._smooth(x.samples * y.samples) - x.mean * y.mean
+        # a difference of squares, which rounding may leave below zero
         return np.maximum(product, 0.0) if x is y else product
 
     def _smooth(self, y: Floats) -> Floats:
+        # a power of two beyond the sum of the lengths: fast, and without wrap-around
         size = 1 << (len(y) + len(self._inner)).bit_length()
         full = np.fft.irfft(np.fft.rfft(y, size) * np.fft.rfft(self._inner, size), size)
         return full[len(self._inner) - 1 : len(y)]
@@ -500,6 +507,7 @@ class PiecewiseLinear(Kernels):
         variance, covariance, gap = pair_arguments(variance, covariance, gap)
         o, e = self._parts()
         both = o + e  # a common factor, so that only the results may overflow
+        # shares of o + e, so that squares of a large slope overflow only where the result does
         scale = 2 * (e / both) * variance / math.pi
         theta, beta = _angles(variance, covariance, gap)
         overlap = self.slope / both * covariance + scale * _sine_excess(beta)
@@ -543,6 +551,7 @@ def _angles(variance: float, covariance: float, gap: float) -> tuple[float, floa
     """Angle between the inputs and its supplement, from the smaller one: arccos would lose it."""
     if variance == 0:
         return 0.0, math.pi
+    # from the half angle: arccos of a number near 1 loses half of the digits
     small = 2 * math.asin(math.sqrt(max(min(gap, variance + covariance), 0.0) / variance / 2))
     return (small, math.pi - small) if covariance >= 0 else (math.pi - small, small)
 
@@ -552,15 +561,18 @@ def _sine_excess(x: float) -> float:
     if x >= 0.2:
         return math.sin(x) - x * math.cos(x)
     y = x * x
+    # the series, since both terms agree to x^3 / 3
     return x * y * (1 / 3 - y * (1 / 30 - y * (1 / 840 - y * (1 / 45360 - y / 3991680))))
 
 
 def _kink_rule(covariance: float, gap: float, step: float = 0.05) -> tuple[Floats, Floats]:
     """Nodes t = sqrt(b) z / sqrt(d) and weights over z, resolving the kink's scale sqrt(d/b) as well as 1."""
+    # roots first: the quotient of the squares may overflow
     ratio = min(math.sqrt(covariance) / math.sqrt(gap), 1e150)
     core = min(1.0, 1 / ratio) if ratio > 0 else 1.0
     n = math.ceil(math.asinh(10.0 / core) / step)
     x = step * np.arange(-n, n + 1, dtype=np.float64)
+    # sinh spreads the nodes over both scales, that of the kink and 1
     z = core * np.sinh(x)
     weights = step * core * np.cosh(x) * np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
     return np.clip(ratio * z, -40.0, 40.0), weights  # beyond 40 all is saturated

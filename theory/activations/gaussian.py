@@ -226,6 +226,7 @@ def jumps_of(name: str, f: Function, kinks: Sequence[float]) -> Floats:
     apart = np.diff(kinks, prepend=-np.inf, append=np.inf)
     step = np.minimum(1e-6 * np.maximum(1.0, np.abs(k)), np.minimum(apart[:-1], apart[1:])[:, None] / 8)
     close_by = [elementwise_values(name, f, k + side * step * np.array([1.0, 2.0, 3.0])) for side in (-1, 1)]
+    # the parabola through values at 1, 2 and 3 steps, extrapolated to 0
     left, right = (y @ np.array([3.0, -3.0, 1.0]) for y in close_by)
     far = np.abs(elementwise_values(name, f, k + np.array([-1.0, 1.0]))).max(axis=1)
     size = np.maximum(far, np.abs(np.hstack(close_by)).max(axis=1))
@@ -251,6 +252,7 @@ def _outer_nodes(kinks: Floats, b: float, d: float, radius: float, order: int) -
     outer, inner = math.sqrt(b), math.sqrt(d)
     end = radius * outer
     sharp = {*kinks.tolist(), *(-kinks).tolist()}  # symmetric: a negative covariance mirrors the grid
+    # 0 is always one of them: no kink may be within reach
     anchors = sorted(x for x in {0.0, *sharp} if abs(x) < end)
     halves = [0.5 * (y - x) for x, y in pairwise(anchors)]
     left, right = [anchors[0] + end, *halves], [*halves, end - anchors[-1]]
@@ -284,6 +286,7 @@ class _Panels:
     @quiet
     def __init__(self, kinks: Floats, nodes: _Nodes, d: float, radius: float, order: int) -> None:
         self.weights, self._scale, self._order = nodes.weight, math.sqrt(d), order
+        # in this order: the distance of a node from its own kink keeps its digits however small
         crossings = ((kinks - nodes.anchor[:, None]) - nodes.offset[:, None]) / self._scale
         origin = -(nodes.anchor + nodes.offset)[:, None] / self._scale
         self._edges = self._cut(crossings, origin, radius)
@@ -306,6 +309,7 @@ class _Panels:
         if curve.slopes is None or self._scale > (_SMALL_STEP if curve.jumps.any() else _SMALL_SCALE):
             y = curve.values(self._u)
             mean = self._sums(y)
+            # without a spread in zeta, rounding of the values would count as a deviation
             return Part(mean, (y - mean[self._row][:, None]) * (self._scale > 0))
         moved = self._rises(curve.slopes(self._u), curve.jumps)
         mean = self._sums(moved)
@@ -346,6 +350,7 @@ class _Panels:
     def _arguments(self, nodes: _Nodes, kinks: Floats, zeta: Floats) -> Floats:
         """Arguments of the activation, each on its own side of the kinks even where they round to one."""
         u = nodes.anchor[self._row][:, None] + (nodes.offset[self._row][:, None] + self._scale * zeta)
+        # a node that rounds onto a kink would take its value from the other side
         margin = np.maximum(_BESIDE * np.abs(kinks), 1e-300)
         low, high = np.append(-np.inf, kinks + margin), np.append(kinks - margin, np.inf)
         return np.clip(u, low[self._piece][:, None], high[self._piece][:, None])

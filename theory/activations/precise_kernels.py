@@ -87,6 +87,7 @@ def _linear_parts(slope: float, variance: Any, covariance: Any) -> tuple[Any, An
 def _linear_value(slope: float, variance: Any, covariance: Any, _: Any) -> Moments:
     mp = variance.context
     o, e, c = _linear_parts(slope, variance, covariance)
+    # in factors: 1 - c^2 would cancel near equal inputs
     even = 2 * variance / mp.pi * (mp.sqrt((1 - c) * (1 + c)) + c * mp.asin(c))
     return _moments((o + e) * variance, o * covariance + e * even)
 
@@ -187,6 +188,7 @@ def _step(scale: Any, digits: int) -> Any:
     growth = mp.pi / mp.sqrt(needed * (1 + scale**2))
     if scale == 0:
         return growth
+    # tanh, sigmoid and softplus have their nearest poles at i pi / 2 or beyond
     strip = mp.pi / 2 / scale  # the Gaussian itself grows to exp(strip^2/2) at the singularity
     return min(2 * mp.pi * strip / (needed + strip**2 / 2), growth)
 

@@ -224,6 +224,7 @@ def crossover_batch_size(
         dim=(whole, dim),
         dataset_size=(unbounded, dataset_size),
     )
+    # squared last: sigma^2 and lambda^2 may overflow where their ratio does not
     ratio = np.sqrt(dim) * (sigma / np.abs(eigenvalue))
     b = ratio * ratio
     return joined_sizes(b, total)
@@ -400,6 +401,7 @@ def _in_a_data_set(
 def _without_noise(eigenvalue: Floats, edge: Floats) -> Floats:
     """The larger root of x + (edge/2)^2/x = eigenvalue, from the two distances to the bulk."""
     ratio = edge / np.where(eigenvalue == 0, 1.0, np.abs(eigenvalue))
+    # in factors: 1 - ratio^2 would cancel near the bulk
     return eigenvalue * ((1 + np.sqrt(1 - ratio) * np.sqrt(1 + ratio)) / 2)
 
 
@@ -533,8 +535,10 @@ def _batch(
         eigenvalue=eigenvalue, variance=variance, dim=(whole, dim), batch_size=batch, dataset_size=rest
     )
     q = np.where((rest > 0) & (variance > 0), dim * (rest / batch), 1.0)
+    # the refusal names these arguments; inside the model it would name others
     largest = eigenvalue + np.sqrt(variance) * (1 + np.sqrt(q)) * np.sqrt(variance) * (1 + np.sqrt(q))
     representable(largest, eigenvalue=eigenvalue, variance=variance, dim=dim, batch_size=batch)
+    # the full-data eigenvalue includes the mean of the noise already
     spike = np.maximum(eigenvalue - variance, 0.0)
     top = model(spike, q=np.where(q > 0, q, 1.0), variance=variance).eigenvalue
     return np.where((rest > 0) & (q > 0), top, eigenvalue)[()]

@@ -203,6 +203,7 @@ def element_skewness(skewness: ArrayLike, *, batch_size: ArrayLike, dataset_size
     batch, rest = checked_sizes(batch_size, dataset_size)
     require(rest > 0, "batch_size", "below dataset_size", batch_size)
     gamma, batch, rest = together(skewness=(finite, skewness), batch_size=batch, dataset_size=rest)
+    # (N - 2B) / sqrt(N (N - B)), in the share 1 - B/N
     factor = (2 * rest - 1) / np.sqrt(rest)
     return factor * (gamma / np.sqrt(batch))
 
@@ -396,4 +397,5 @@ def over(value: Floats, batch: Floats, rest: Floats) -> Floats:
 
 def noise_scale(sigma: Floats, dim: Floats, batch: Floats, rest: Floats) -> Floats:
     """Half the edge of the noise, s = sqrt(P/b) sigma, for B and 1 - B/N as `checked_sizes` gives them."""
+    # root by root: squares and P / b may overflow where s does not
     return np.sqrt(dim) * (np.sqrt(rest) * (np.where(rest > 0, sigma, 0.0) / np.sqrt(batch)))

@@ -152,6 +152,7 @@ def wishart_threshold() -> Derivation:
     """
     beta, sigma, r, t = sp.symbols("beta sigma r t", positive=True)
     found = wishart_outlier()
+    # in r = sqrt(beta) all sides are rational, as the check of their difference requires
     at_root = at(found, t + r**2 * sigma**2, r**2)
     slope = sp.cancel(sp.diff(at_root, t))
     (size,) = sp.solve(sp.numer(sp.together(slope)), t)

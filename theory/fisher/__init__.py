@@ -400,6 +400,7 @@ def cross_entropy_outliers(
     network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = Size(network, width, samples, outputs, finite_width)
     network.require_finite(size.shared)
+    # the smallest eigenvalue of a softmax covariance is 0 and is left out; others may round below 0
     return size.shared * np.maximum(np.linalg.eigvalsh(q.mean(0))[:0:-1], 0.0)
 
 

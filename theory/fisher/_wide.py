@@ -131,6 +131,7 @@ def parameter_count(
     """
     depth = layers("depth", depth, least=1)
     width, outputs = count("width", width), count("outputs", outputs)
+    # rationals, since a width or a number of parameters may be too large for a float to count exactly
     exact = [width * Fraction(ratio) for ratio in width_ratios_of(width_ratios, depth).tolist()]
     units = [*map(round, exact), outputs]
     whole = all(n >= 1 and abs(x - n) * 10**9 <= x for n, x in zip(units, exact, strict=False))

@@ -346,6 +346,7 @@ def _largest_root(f: Floats, precision: Floats, shared: float, gap: float) -> fl
     def excess(y: float) -> float:
         return 1 / _largest_of_sum(f, share / (y + ratio * (1 - share))) - 1
 
+    # widened by rounding, since the root may lie at an end
     bounds = (1 - 1e-12, (1 + 1e-12) * _largest_of_sum(f, share))
     return top * (gap + shared * bracketed_root(excess, *bounds))
 
@@ -604,6 +605,7 @@ def _output_moments(network: Network, drawn: Initialisation) -> tuple[float, flo
     require(variance > 0, "weight_variance, bias_variance", rule, tuple(drawn))
     w, b = network.drawn
     part = w * gap / (w * own + b)
+    # 1 - r^2 as (1 - r)(1 + r), which keeps the digits of a small gap
     return variance, part * (2 - part)
 
 
@@ -616,6 +618,7 @@ def _pair_factors(a: float, gap: float) -> tuple[float, float]:
     t = _STEP * np.arange(-130, 190)
     s = np.exp(t - np.exp(-t))
     weights = _STEP * s * (1 + np.exp(-t)) * np.exp(-s)
+    # 1 - w would cancel for many outputs
     w, rest = np.exp(-s / (a - 1)), -np.expm1(-s / (a - 1))
     x, denominator = 1 - gap, gap + (1 - gap) * w
     slope = ((a - 1.25) ** 2 + 0.4375) * x  # a^2 - 5a/2 + 2

@@ -122,6 +122,7 @@ def mean_subtracted_statistics(
     statistics = MeanSubtractedStatistics(
         mean=(1 - 1 / t) * c * (size.gap / size.parameters),
         lower=ratio * spike + c1,
+        # hypot, since the squares may overflow
         upper=math.hypot(math.sqrt(c * ratio) * spike, math.sqrt(c2)) * math.sqrt(size.width),
     )
     network.require_finite(*statistics)
@@ -319,6 +320,7 @@ def loss_floor(targets: ArrayLike) -> float:
     """
     y = finite("targets", targets)
     require(y.ndim == 2 and y.size > 0, "targets", "of shape (T, C), T and C >= 1", targets)
+    # divided first, so that the sum does not overflow
     return float(0.5 * np.square((y / len(y)).sum(0)).sum())
 
 

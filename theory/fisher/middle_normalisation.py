@@ -300,6 +300,7 @@ def _edge(population: Floats, share: Floats) -> tuple[float, float]:
     def slope(a: float) -> float:
         return float(share @ (population / (a - population)) ** 2) - 1
 
+    # just above the largest eigenvalue, where the slope is infinite
     a = bracketed_root(slope, top * (1 + 1e-9), 2 * top * (1 + math.sqrt(share.sum())))
     odds = population / (a - population)
     return a * (1 + float(share @ odds)), a * math.cbrt(1 + float(share @ odds**3))
@@ -377,6 +378,7 @@ def _coordinate(dim: int, step: float) -> tuple[Floats, Floats, Floats]:
         np.log1p(2 * np.sinh(half / 2) ** 2),
         np.abs(w) + np.log1p(np.exp(-2 * np.abs(w))) - math.log(2),
     )
+    # by logarithms: a power of cosh overflows in many dimensions
     density = np.exp(-(dim - 1) * log_cosh)
     return root * np.tanh(w), density / density.sum(), 1 / np.cosh(w)
 

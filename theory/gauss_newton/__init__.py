@@ -203,6 +203,7 @@ def expected_excess(gamma: ArrayLike, *, dim: ArrayLike, sigma_c: ArrayLike, sig
     g, d, c, e = _model(gamma, dim, sigma_c, sigma_e)
     root = np.sqrt(d)
     largest = np.maximum(c, e)
+    # relative to the larger scale, so that fourth powers neither overflow nor vanish
     cc, ee = np.square(c / largest), np.square(e / largest)
     return root * (cc + ee) / np.hypot(np.sqrt(ee * (ee + 2.0 * cc)), root * cc / g)
 

@@ -195,6 +195,7 @@ class _Softmax:
         self._steps = np.linspace(-_REACH, _REACH, _NODES)
         centre, spread = -float(np.log(classes)), std * _REACH + 4.0
         self._times: Floats = np.linspace(centre - spread - 12.0, centre + spread, _NODES)
+        # exp(-exp(700)) is zero already, and exp(710) would overflow
         self._decays: Floats = np.exp(np.minimum(self._times[:, None] + std * self._steps, 700.0))
 
     def mean(self, first: int, second: int = 0) -> float:
@@ -219,6 +220,7 @@ class _Softmax:
 
 
 def _logsumexp(rows: Floats) -> Floats:
+    # relative to the largest, so that no exponential overflows
     top = rows.max(axis=-1)
     apart = rows - top[..., None]
     return top + np.log(np.exp(apart, out=apart).sum(axis=-1))

@@ -103,6 +103,7 @@ def haar_moments(
     u = 1.0 / p
     spread = np.where(p > 1, (1 - u) * (1 + 2 * u), 1.0)  # at P = 1 all is shown
     within, across = (d + 1 - 2 * u) / spread, (p - d) / p / spread
+    # quotients by P one by one: P^3 would overflow
     square = (d / p) * (within * (f / p) + across * (t * (t / p)))
     return _moments(np.where(d == p, f, square), d / p * t)
 
@@ -342,6 +343,7 @@ def _mean_inverse_count(parameters: float) -> float:
     mode, odds, reach = int(mean), 1 / (mean - 1), int(12 * math.sqrt(mean)) + 40
     up: Floats = np.arange(mode, min(mode + reach, int(parameters)), dtype=np.float64)
     down: Floats = np.arange(mode, max(mode - reach, 1), -1, dtype=np.float64)
+    # ratios to the mode: binomial coefficients of many parameters overflow
     above = np.asarray(np.cumprod((parameters - up) / (up + 1) * odds), dtype=np.float64)
     below = np.asarray(np.cumprod(down / ((parameters - down + 1) * odds)), dtype=np.float64)
     mass = 1 + above.sum() + below.sum()

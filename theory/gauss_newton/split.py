@@ -156,6 +156,7 @@ def hessian_terms(
     )
     together(jacobian=rows[..., 0, 0], second=curved[..., 0, 0, 0], label=residuals[..., 0])
     heated = rows / heat[..., None, None]
+    # about the mean gradient, so that diag(p) - p p' is no difference of nearly equal numbers
     centred = heated - probabilities[..., None, :] @ heated
     g_term = np.swapaxes(heated, -1, -2) @ (probabilities[..., :, None] * centred)
     h_term = np.einsum("...k,...kij->...ij", residuals, curved) / heat[..., None, None]

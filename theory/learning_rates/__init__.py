@@ -295,6 +295,7 @@ def linear_then_flat(
     part = np.where(linear, 1.0, part)
     flat = np.where(linear, 0.0, 1 - part / total)
     largest = np.maximum(before, after)
+    # in units of the larger 1/b where the product overflows
     unit = np.where(np.isfinite(part * largest), 1.0, largest)
     above, below = (flat / unit + part * (inverse / unit) for inverse in (before, after))
     for name, inverse, size in (("known", before, known), ("batch_size", after, batch_size)):
@@ -541,6 +542,7 @@ def _radius(trace: Floats, determinant: Floats) -> Floats:
     half = np.abs(trace) / 2
     scale = np.maximum(half, np.sqrt(np.abs(determinant)))
     unit = np.where(scale > 0, scale, 1.0)
+    # in units of the larger term, so that the squares do not overflow
     square = (half / unit) ** 2 - determinant / unit / unit
     return np.where(square < 0, np.sqrt(np.abs(determinant)), half + unit * np.sqrt(np.maximum(square, 0.0)))
 
@@ -564,6 +566,7 @@ def _roots(largest: ArrayLike, smallest: ArrayLike) -> tuple[Floats, ...]:
     upper, lower = _ordered(largest, smallest)
     top, low = np.sqrt(upper), np.sqrt(lower)
     both = top + low
+    # (L - mu) / (top + low)^2 for (top - low) / (top + low), which cancels for nearly equal eigenvalues
     return upper, top, low, np.minimum((upper - lower) / both / both, 1.0)
 
 

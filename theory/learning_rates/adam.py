@@ -197,6 +197,7 @@ def adam_moments(
     def preconditioner(t: float, s: float) -> float:
         held = np.exp(-c2 * max(t - change, 0.0))
         mixed = spread[0] ** 2 * (held - np.exp(-c2 * t)) + s**2 * (1 - held)
+        # 1 - exp(-c t) would cancel at the start
         return float(np.sqrt(mixed / -np.expm1(-c2 * t))) + eps
 
     def flow(t: float, moments: Floats, s: float) -> list[float]:
@@ -483,6 +484,7 @@ def _arguments(gradient: Floats, noise: Floats, size: Floats) -> tuple[Floats, N
     root, root_power = np.frexp(np.sqrt(size) * np.sqrt(0.5))
     (g, g_power), (sigma, sigma_power) = np.frexp(gradient), np.frexp(noise)
     each = g / sigma
+    # a zero has no power of two: it must stay below all others
     powers: NDArray[np.int64] = np.where(each == 0, -(10**5), g_power.astype(np.int64) - sigma_power)
     top = powers.max()
     return root[..., None] * np.ldexp(each, powers - top), root_power + top

@@ -243,6 +243,7 @@ def final_product(output: ArrayLike, product: ArrayLike) -> Floats:
     ends = np.full(z.size, np.nan)
     square, at, left = np.square(z).ravel(), a.ravel(), np.arange(z.size)
     for _ in range(_MOST_STEPS):
+        # z shrinks by |1 - a| per step, so that a still loses at most 4 z^2 / (a (2 - a))
         moving = 4 * square >= _SETTLED * at * (2 - at)
         if not (moving.size and moving.all()):
             ends[left[~moving]] = at[~moving]

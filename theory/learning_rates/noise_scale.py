@@ -231,6 +231,7 @@ def best_step_decrease(
         noise=gradient_noise_scale(noise, curvature=curvature),
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
     )
+    # |g|^4 may overflow where the decrease does not
     return squared / curvature / (1 + scale * inverse) * squared / 2
 
 

@@ -268,6 +268,7 @@ def wishart_third_moment(*, variance: ArrayLike, dim: ArrayLike, batch_size: Arr
         dim=(whole, dim),
         batch_size=(whole, batch_size),
     )
+    # quotients first, since P^2 may overflow
     return variance**3 * (1 + 3 / dim + 4 / dim / dim) * (dim / batch_size) ** 2
 
 

@@ -228,6 +228,7 @@ class CompoundFreePoisson:
 
     def _inverse_of(self, z: NDArray[Any]) -> NDArray[np.complex128]:
         lower = np.imag(z) < 0
+        # G of the conjugate is the conjugate of G, so the upper half plane is enough
         z = np.where(lower, np.conj(z), z)
         edges = np.ravel(self.bulks)  # not the ends in units: they may differ by rounding
         nearest = np.argmin(np.abs(z[:, None] - edges), axis=1)
@@ -344,6 +345,7 @@ class _Spectrum:
             small = np.abs(t) < 0.1
             s = np.where(small, t, 0.0)
             series = np.zeros_like(s)
+            # for |t| < 0.1 the next term is below rounding
             for k in range(18, 1, -1):
                 series = (-1) ** k / k + s * series
             # Im(t - log(1 + t)), 1 + t = v/(v - a), without cancellation for small t

@@ -139,6 +139,7 @@ class Semicircle(TailLaw):
 
 def _kepler(psi: Floats) -> Floats:
     """(psi - sin psi) / (2 pi), without cancellation at small `psi`."""
+    # below 0.5 the series, since psi and sin(psi) agree to psi^3 / 6
     t = psi**2
     series = psi**3 / 6 * (1 - t / 20 * (1 - t / 42 * (1 - t / 72 * (1 - t / 110 * (1 - t / 156)))))
     return np.where(psi < 0.5, series, psi - np.sin(psi)) / (2 * math.pi)

@@ -126,6 +126,7 @@ class TracyWidom(TailLaw):
         x = np.where(left, np.interp(np.cbrt(-log), *near), np.interp(np.cbrt(log) ** 2, *far))
         for _ in range(2):  # the table is good to 1e-5
             x = x - (_log_tail(x, self.beta) - log) / _log_tail(x, self.beta, 1)
+            # a step must not cross the split, beyond which the series is that of the other tail
             x = np.where(left, np.minimum(x, SPLIT), np.maximum(x, _AFTER_SPLIT))
         return np.where(tail > 0, x, np.where(left, -np.inf, np.inf))
 

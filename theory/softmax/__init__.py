@@ -125,8 +125,10 @@ def covariance(p: ArrayLike) -> Floats:
     rest, top, at_top = split_probabilities(p)
     full = rest + at_top * top[..., None]
     fits("p", 24 * full.size * full.shape[-1], full.shape)
+    # 0.0 minus, so that zeros have no sign
     matrix = 0.0 - full[..., :, None] * full[..., None, :]
     k = np.arange(full.shape[-1], dtype=np.intp)
+    # 1 - p of the mode is the sum of the others, which keeps its digits near one-hot
     matrix[..., k, k] = full * where(at_top, rest.sum(axis=-1, keepdims=True), 1.0 - rest)
     return matrix
 
@@ -455,6 +457,7 @@ def _discordance(classes: int) -> float:
     axes = classes - 1
     root = float(np.roots([1.0, *[0.0] * (axes - 1), -1.0, -1.0]).real.max())
     steps = root ** -np.arange(1.0, classes)
+    # sorted uniform points cut [0, 1] into a uniform point of the simplex
     inner = np.sort((0.5 + np.outer(np.arange(1, _POINTS + 1), steps)) % 1.0, axis=1)
     p = np.diff(inner, axis=1, prepend=0.0, append=1.0)
     log_p = np.log(p)

@@ -90,6 +90,7 @@ def relative_scales(parts: SplitLogits, heat: Floats) -> Floats:
 @quiet
 def _difference(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """The difference rounded, and what the rounding left over, 0 where the difference is too large for a float."""
+    # the error of a rounded difference is itself a float, found by these additions (Knuth)
     rounded = x - y
     back = rounded - x
     error = (x - (rounded - back)) - (y + back)

@@ -72,6 +72,7 @@ def collapse_limit(weights: ArrayLike) -> Floats:
     w = np.ascontiguousarray(nonnegative("weights", weights))
     largest = w.max(axis=-1, keepdims=True, initial=0.0)
     require(largest > 0, "weights", "not all zero along the last axis", weights)
+    # relative to the largest, so that squares neither overflow nor vanish
     shares = w / largest
     concentration = np.square(shares).sum(axis=-1) / np.square(shares.sum(axis=-1))
     return 2.0 / np.sqrt(1.0 + 3.0 * concentration)

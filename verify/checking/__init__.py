@@ -161,6 +161,7 @@ def check(
     if workers > 1:
         require_processes(simulate, workers)
     most = budget or (FIXED if of in MODEL_BASED else BUDGET)
+    # Hypothesis may judge this many examples of each strategy, and the error is that of all of them.
     share = error / (len(places) + len(strategies) * (EXAMPLES + SHRINKS))
     with open_executor(workers) as executor:
         task = _Task(
@@ -188,6 +189,7 @@ def check(
         found.append(failing)
     options = {"margin": margin, "relative": relative, "kind": kind, "error": share, "budget": budget}
     options |= {"vectorised": vectorised, "seed": seed}
+    # No call has the seed None, so `reproduce` always names the seed.
     defaults = {**(check.__kwdefaults__ or {}), "seed": None}
     return Checked(
         points=tuple(point for judged in found for point in judged.points),
@@ -269,11 +271,7 @@ class _Task:
         return _Question(place, claim, shape)
 
     def answer(self, question: _Question, *, drawn: bool = False) -> _Judged:
-        """Draw until every component is decided, or until the budget ends.
-
-        A simulation that does not vary is refused at a point that was asked for. At one that hypothesis has drawn,
-        often a corner where nothing is random, it is undecided.
-        """
+        """Draw until every component is decided, or until the budget ends."""
         place, claim, shape = question
         replicates = Replicates(
             self.simulate, place, self.seed, self.executor,
@@ -291,6 +289,8 @@ class _Task:
             for trial in trials:
                 trial.look(values if spans else columns[trial.component])
             still = self.kind in (Kind.MEAN, *ONE_SIDED) and all(trial.still for trial in trials)
+            # At a point that was asked for this is an error. Hypothesis often draws corners where nothing is
+            # random: there it is undecided.
             if still and not drawn:
                 raise ValueError(
                     f"simulate must vary, got {values.flat[0]:.6g} in all of {n} replicates{place.at}: use rng, or "
@@ -381,6 +381,7 @@ class _Law:
     def __call__(self, x: Floats) -> Floats:
         at, what = self._place.at, f"the distribution function of {self._what}"
         found = returned_numbers(call_function(self._law, what, f" on an array{at}", {}, x), what, at)
+        # Rounding may leave a distribution function a little outside of [0, 1].
         if found.shape != np.shape(x) or not ((found >= -1e-9) & (found <= 1 + 1e-9)).all():
             raise ValueError(
                 f"{what} must return a number in [0, 1] for each entry of an array, got {found}{at}"
@@ -539,6 +540,7 @@ def _require_rivals_apart(questions: Sequence[_Question]) -> None:
         at = [question.claim.experiment.points[0] | {"component": j} for j in range(count)]
         return rival_problems(question.claim, at)
 
+    # A rival must be far at one point only, so what counts is a problem that every point has.
     for problem in set.intersection(*(set(problems(question)) for question in questions)):
         raise ValueError(
             f"points must {problem}, or nothing could tell it from predict; take a smaller margin or others"

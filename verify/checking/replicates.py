@@ -56,6 +56,7 @@ class Place:
             if not isinstance(name, str):
                 raise TypeError(f"points must be mappings from names of parameters, got the name {name!r}")
         self.parameters = dict(parameters)
+        # Names in order: the stream must not depend on the order in which a point is written.
         self.stream = Point(point=json.dumps(self.parameters, sort_keys=True, default=_listed))
 
     def __eq__(self, other: object) -> bool:
@@ -100,6 +101,7 @@ class Replicates:
         vectorised: bool,
         events: bool,
     ) -> None:
+        # Alone, a simulation may use all cores.
         draw = _draw if workers == 1 else _draw_in_process
         self._draw = partial(draw, simulate, place, seed, vectorised, events)
         self._place, self._executor, self._workers = place, executor, workers
@@ -131,6 +133,7 @@ class Replicates:
     def _require_own_draws(self) -> None:
         """Refuse blocks that are all the same: replicates of a generator that is made anew in each call."""
         blocks = self.values.reshape(-1, BLOCK, *self.values.shape[1:])
+        # Replicates that do not vary at all have an error of their own.
         if len(blocks) > 1 and (blocks == blocks[0]).all() and (blocks[0] != blocks[0][0]).any():
             raise ValueError(
                 f"simulate must draw from rng, got the same {BLOCK} replicates for each rng{self._place.at}"
@@ -146,6 +149,7 @@ IMPORTABLE = (
 def require_processes(simulate: Callable[..., Any], workers: int) -> None:
     """Refuse a simulate that no other process could load."""
     try:
+        # Another process has no file to load the function from.
         if simulate.__module__ == "__main__" and not hasattr(sys.modules["__main__"], "__file__"):
             raise AttributeError("it was typed in")
         pickle.dumps(simulate)
@@ -184,9 +188,8 @@ def call_function(
     function: Callable[..., Any], what: str, at: str, parameters: Mapping[str, Any], *leading: Any
 ) -> Any:
     """Return what a function returns; an exception of it becomes the cause of one that says where it was raised."""
-    own = copy.deepcopy(
-        dict(parameters)
-    )  # what it changes in a list or an array must not reach the next call
+    # what it changes in a list or an array must not reach the next call
+    own = copy.deepcopy(dict(parameters))
     try:
         return function(*leading, **own)
     except Exception as error:

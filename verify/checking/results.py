@@ -16,6 +16,7 @@ from verify.model import ABSOLUTE, MODEL_BASED, Kind, Verdict
 from verify.page import wording
 from verify.page.theme import PALETTE
 from verify.results import PointOutcome, RivalOutcome
+from verify.results.lines import spans_decades
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -157,7 +158,7 @@ class Checked(Result):
         )
 
     def summary(self) -> str:
-        """Return every point as a line of text, with what helps where there is no verdict."""
+        """Return a line of text for each point, and what to do where there is no verdict."""
         helps = dict.fromkeys(wording.undecided(p) for p in self.points if p.reason not in ("", "budget"))
         lines = [self._headline(), *self._lines(self.points), *(f"  {text}" for text in helps)]
         lines += [f"  reproduce: {self.reproduce}"] if self.reproduce else []
@@ -201,6 +202,7 @@ class Checked(Result):
     def _columns(self) -> Columns:
         columns: dict[str, list[Any]] = {}
         for name in dict.fromkeys(name for point in self.points for name in point.parameters):
+            # A parameter may have the name of a column.
             title = f"parameter {name}" if name in COLUMNS else name
             columns[title] = [_cell(point.parameters.get(name)) for point in self.points]
         if any(point.component for point in self.points):
@@ -236,28 +238,29 @@ class Checked(Result):
         return {**{name: getattr(self, name) for name in own}, "points": points}
 
     def _draw(self, axes: Axes) -> None:
+        from verify.page.axes import decades
+        from verify.page.canvas import name_lines
+        from verify.page.drawing import draw_mark
+
         axis = self._axis()
         x = [float(point.parameters[axis]) if axis else float(i) for i, point in enumerate(self.points)]
         if self.kind in ABSOLUTE:
             axes.axhline(self.margin, color=PALETTE["muted"], linewidth=0.8, label="margin")
         else:
             self._draw_formulas(axes, axis, x)
-        found = np.array([(point.measured, point.lower, point.upper) for point in self.points])
-        for verdict in WORST_FIRST:
-            chosen = np.array([point.verdict == verdict for point in self.points])
-            if chosen.any():
-                middle, lower, upper = found[chosen].T
-                bars = np.array([middle - lower, upper - middle]).clip(min=0.0)
-                bars[~np.isfinite(bars)] = 0.0  # without an interval there is only the point
-                axes.errorbar(
-                    np.array(x)[chosen], middle, bars, fmt="o", ms=4, capsize=2, color=PALETTE[verdict],
-                    label=f"measured: {verdict}",
-                )  # fmt: skip
+        for point, place in zip(self.points, x, strict=True):
+            colour = PALETTE[point.verdict]
+            if math.isfinite(point.upper - point.lower):  # without an interval there is only the point
+                axes.plot([place, place], [point.lower, point.upper], color=colour, linewidth=1.1)
+            draw_mark(axes, place, point.measured, point, size=4.5)
+        if axis and spans_decades(x):
+            axes.set_xscale("log")
+            decades(axes.xaxis, min(x), max(x))
         if not axis:
             few = range(0, len(x), max(1, len(x) // 8))
             axes.set_xticks([x[i] for i in few], [self.points[i].label for i in few])
         axes.set(xlabel=axis, title=self._headline().partition(" (")[0])
-        axes.legend(frameon=False)
+        name_lines(axes)
 
     def _axis(self) -> str:
         """The one parameter that varies, if it is a number."""
@@ -278,13 +281,13 @@ class Checked(Result):
         if axis and all(isinstance(point.parameters[axis], int | np.integer) for point in self.points):
             grid = np.unique(np.round(grid)).astype(int)
         for k, (name, formula) in enumerate({"predicted": predict, **rivals}.items()):
-            colour = f"C{k}" if k else PALETTE["theory"]
+            style: dict[str, Any] = {"color": PALETTE["rival" if k else "theory"], "label": name}
             if axis and callable(formula):
                 drawn = [_value(formula, {**self.points[0].parameters, axis: at.item()}) for at in grid]
-                axes.plot(grid, drawn, "--" if k else "-", color=colour, linewidth=1.2, label=name)
+                axes.plot(grid, drawn, "--" if k else "-", linewidth=1.3 if k else 1.9, **style)
             else:
                 marks = [_rival(point, name).value if k else point.predicted for point in self.points]
-                axes.plot(x, marks, "_", color=colour, ms=14, label=name)
+                axes.plot(x, marks, "_", ms=14, **style)
 
 
 def overall(verdicts: Iterable[str]) -> Verdict:

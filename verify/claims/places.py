@@ -173,6 +173,7 @@ def _collect_names(claim: AnyClaim, package: str = "theory") -> tuple[set[str], 
         names = list(_names(function.__code__))
         for name in names:
             note(thing := function.__globals__.get(name))
+            # The names in a piece of code include attributes, without what they belong to: try each of them.
             if isinstance(thing, ModuleType) and _top(thing.__name__) == package:
                 for other in names:
                     if not other.startswith("__"):

@@ -60,6 +60,7 @@ def rivals(claim: AnyClaim) -> list[str]:
         return sorted(claim.rivals)
     with one_thread():
         found = claim.routes(fixture(0, claim.id), claim.points[0])
+    # The first two routes are what is measured and the theory.
     return sorted([name for name in found if name != claim.printed][2:])
 
 
@@ -180,6 +181,7 @@ def registered(claim: AnyClaim, routes: Iterable[str] | None = None) -> str:
     entry = known.get(_name(claim))
     if entry is None:
         return "not registered"
+    # An identity that was not run is compared with the rivals that it registered.
     against = claim.rivals if not isinstance(claim, Identity) else routes
     since = change_text(
         entry.terms, declared(claim, entry.terms["rivals"].split(BETWEEN) if against is None else against)

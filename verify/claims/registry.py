@@ -189,7 +189,9 @@ def _packages(only: Only = ()) -> dict[str, ModuleType]:
 def _places() -> dict[str, EntryPoint | None]:
     """The entry point of each paper, by the group `GROUP`; None for those of this package."""
     found: dict[str, EntryPoint | None] = dict.fromkeys(OWN)  # also where nothing is installed
+    # A distribution that is twice on the path lists its entry points twice.
     places = {(point.name, point.value): point for point in entry_points(group=GROUP)}
+    # Sorted: the order of the report must not depend on the order of installation.
     for (name, value), point in sorted(places.items()):
         if (name, value) not in {(own, f"verify.claims.{own}") for own in OWN}:
             _rule(name not in found, f"paper {name}", "have a name of its own, got another that has it")
@@ -201,6 +203,7 @@ def _loaded(point: EntryPoint) -> ModuleType:
     what = f"paper {point.name}"
     try:
         package = point.load()
+    # A paper of another distribution may fail in any way: say which one it is.
     except Exception as error:
         cause = f"{type(error).__name__}: {error}"
         raise ValueError(
@@ -402,9 +405,11 @@ def select(
     """
     _require_known(claim, paper)
     if claim:
+        # Only the papers of these claims are loaded: a plug-in that fails stops no other paper.
         found = tuple(c for c in claims(papers_with(claim)) if c.id in claim)
         admit(found, _known_to(found))
         return tuple(c for c in found if not paper or c.paper in paper)
+    # All claims whatever the tier, since the limit on intervals is that of the whole family.
     _admit_papers(tuple(paper))
     runs = _up_to(tier)
     return tuple(c for c in claims() if (not paper or c.paper in paper) and tier_of(c) in runs)
@@ -510,6 +515,7 @@ def _claim_problems(
         yield "name a rival formula that it rejects"
     if isinstance(claim, Claim):
         same = experiments.setdefault(claim.experiment.id, claim.experiment)
+        # Random streams are filed under this id, so two experiments of one id would share them.
         if same is not claim.experiment:
             yield f"share one experiment {same.id!r} with the claims that read it"
     yield from problems(claim)

@@ -210,6 +210,7 @@ def varied(rng: Generator, images: Tensor) -> Tensor:
     images = torch.where(mirrored[:, None, None, None], images.flip(-1), images)
     edge = float(images.min())
     wide = nn.functional.pad(images, (4, 4, 4, 4), value=edge)
+    # Four pixels on each side leave nine places for a crop.
     places = rng.integers(9, size=(count, 2))
     crops = [
         image[:, top : top + height, left : left + height]

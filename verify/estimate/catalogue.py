@@ -213,6 +213,7 @@ FUNCTIONS: dict[str, str] = {
 
 def topics() -> dict[str, str]:
     """Return the topics of the functions, each with its line in the docstring of `theory`."""
+    # A line of that table: name, text and paper, set apart by two spaces.
     listed = re.findall(r"^`(\w+)` +(.*?)  +(\w+)$", theory.__doc__ or "", re.MULTILINE)
     lines = {topic: f"{what} ({paper})" for topic, what, paper in listed}
     return {topic: lines.get(topic, "") for topic in dict.fromkeys(n.partition(".")[0] for n in FUNCTIONS)}
@@ -221,6 +222,7 @@ def topics() -> dict[str, str]:
 def full_name(name: str) -> str:
     """Return the full name of a function, given with or without its module; suggest near names if unknown."""
     wanted = name.removeprefix("theory.").replace("-", "_")
+    # With a dot before both, a name matches whole words only.
     same = [known for known in FUNCTIONS if f".{known}".endswith(f".{wanted}")]
     if len(same) == 1:
         return same[0]

@@ -114,6 +114,7 @@ def _bracketed(text: str) -> str:
 
 def _greek(name: str) -> str:
     kind = "CAPITAL" if name[0].isupper() else "SMALL"
+    # Unicode spells it "lamda".
     letter = {"lambda": "lamda"}.get(name.lower(), name).upper()
     try:
         return unicodedata.lookup(f"GREEK {kind} LETTER {letter}")

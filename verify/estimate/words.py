@@ -27,6 +27,7 @@ def bind(name: str, parameters: Mapping[str, inspect.Parameter], words: Sequence
             )
         if target in bound:
             raise ValueError(f"{option_name(target)} is given twice")
+        # Annotations are text in a module with `from __future__ import annotations`.
         switch = parameters[target].annotation in ("bool", bool)
         bound[target] = _switch(target, word) if switch else _value(target, word)
     missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in bound]
@@ -40,6 +41,7 @@ def _pairs(parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) ->
     """Yield each word with the option it belongs to, if any; a switch needs no value."""
     rest = iter(words)
     for word in rest:
+        # A negative number is a value, and so are -inf and -nan.
         if not re.match(r"--?[A-Za-z]", word) or re.match(r"-(inf|nan)", word, re.IGNORECASE):
             yield "", word
             continue
@@ -96,6 +98,7 @@ def _scalar(word: str) -> Any:
     >>> [_scalar(word) for word in ("7", "-inf", "1e400")]
     [7, -inf, '1e400']
     """
+    # `int` first, for sizes must be whole numbers.
     for kind in (int, float):
         try:
             found = kind(word)

@@ -73,6 +73,7 @@ def intervals(listed: Iterable[AnyClaim]) -> int:
 
 
 def _scores_read(claim: Claim, point: Point) -> int:
+    # Here the interval is of score minus prediction, or of the distance from it: one for each formula.
     own = claim.inputs or claim.kind in ABSOLUTE
     found = {
         (at, r.score, r.predict if own else None)
@@ -133,6 +134,7 @@ def observation_problems(observation: Observation) -> Iterator[str]:
         yield "say its source, its title, what it shows and what a replicate is"
     if "$" in o.title + o.note:
         yield "be told in plain words, without formulas"
+    # `<lambda>` or `<locals>`: a worker cannot import either.
     if "<" in o.simulate.__qualname__:
         yield "draw with a function at module level, which workers find by its name"
     if not o.points or len(set(o.points)) < len(o.points):
@@ -168,6 +170,7 @@ def _can_be_axis(values: object) -> bool:
     """Whether these values can be positions on a horizontal axis."""
     if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
         return False
+    # Not `isinstance`, for a bool is an int too.
     return all(type(v) in (int, float) and math.isfinite(v) for v in values)
 
 
@@ -182,6 +185,7 @@ def _claim_problems(claim: Claim) -> Iterator[str]:
         yield "have points, all different"
     wrong = [*_kind_problems(claim), *_along_problems(claim)]
     yield from wrong
+    # What follows evaluates predictions, which needs a claim of the right form.
     if wrong:
         return
     points = [at for p in experiment.points for at in components(claim, p)]
@@ -270,6 +274,7 @@ def _stronger_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
     sign = 1 if claim.kind in (Kind.NEVER_BELOW, Kind.AT_LEAST) else -1
     on_means = claim.kind in ONE_SIDED
     for point in points:
+        # No replicate can violate an infinite bound.
         if not (on_means or math.isfinite(claim.prediction(point))):
             yield f"have a finite bound, at {point}"
     for name, formula in claim.rivals.items():
@@ -303,6 +308,7 @@ def _point_problems(points: Sequence[Point]) -> Iterator[str]:
         for name, value in point.items():
             if isinstance(value, float) and value in TELLTALE:
                 yield f"keep {name} away from {value:g}, where wrong formulas may be right"
+        # At equal sizes a formula that exchanges them is still right.
         sizes = [(k, v) for k, v in point.items() if isinstance(v, int) and not isinstance(v, bool)]
         for (a, x), (b, y) in combinations(sizes, 2):
             if x == y:

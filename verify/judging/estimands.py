@@ -92,6 +92,7 @@ class Estimand(NamedTuple):
         inputs = {name: self.column(name) for name in self.claim.inputs}
         values = self.column()
         joined = SimpleNamespace(**self.point, **inputs)
+        # A prediction that uses no measured input is one number.
         return values, np.broadcast_to(real_or_nan(self.predict, joined), values.shape)
 
     def over_sizes(self) -> Floats:
@@ -131,6 +132,7 @@ def estimated(estimand: Estimand) -> Measured:
     kind = estimand.claim.kind
     interval, predicted = _MEASURES[kind](estimand)
     n = len(next(iter(estimand.scores.values())))
+    # A distance is looked at after each doubling only, so it rests on fewer replicates than there are.
     return Measured(interval, predicted, doublings(n) if kind is Kind.DISTRIBUTION else n)
 
 
@@ -241,10 +243,13 @@ def _mean(estimand: Estimand) -> tuple[Interval, float]:
         return mean_interval(estimand.column(), alpha=alpha, numerical=claim.numerical), estimand.predicted
     values, predicted = estimand.with_predictions()
     centre = float(predicted.mean())
+    # Without a prediction there is no residual: the interval of the score still shows what was measured.
     if not np.isfinite(predicted).all():
         return mean_interval(values, alpha=alpha, numerical=claim.numerical), math.nan
+    # Relative to its own prediction, a replicate loses the scale that both share, and the skewness of it.
     relative = claim.relative and bool((predicted != 0).all()) and centre != 0
     unit = np.abs(predicted) if relative else np.ones_like(predicted)
+    # The smallest unit gives the largest relative error.
     numerical = claim.numerical / float(unit.min())
     residual = mean_interval((values - predicted) / unit, alpha=alpha, numerical=numerical)
     return residual.scaled(abs(centre) if relative else 1.0).shifted(centre), centre
@@ -279,6 +284,7 @@ def _groups(estimand: Estimand) -> tuple[Interval, float]:
         raise ValueError(
             f"statistic must be one finite number for each of {whole} groups, got {groups} of shape {groups.shape}"
         )
+    # Groups are not blocks as drawn: `_unless_together` compares the blocks of the replicates instead.
     interval = mean_interval(groups, alpha=estimand.alpha, in_order=False)
     return _unless_together(interval, values), estimand.predicted
 
@@ -315,6 +321,7 @@ def _settled(estimand: Estimand) -> tuple[Interval, float]:
     """Interval of the mean at the larger size; none until the mean at the smaller is within a tenth of the margin."""
     claim, alpha, values = estimand.claim, estimand.alpha, estimand.over_sizes()
     interval = mean_interval(values[:, -1], alpha=alpha, numerical=claim.numerical)
+    # Both scores have a numerical error. A score that no longer moves at all is settled: `exact`.
     moved = mean_interval(
         values[:, -1] - values[:, -2], alpha=alpha, numerical=2 * claim.numerical, exact=True
     )
@@ -351,6 +358,7 @@ def _exponent(estimand: Estimand) -> tuple[Interval, float]:
     if obstacle:
         return Interval(estimate=math.nan, obstacle=obstacle), estimand.predicted
     replicates = exponent_replicates(values, sizes)
+    # Each size is twice the one before, so a local exponent approaches its limit by the powers of the means.
     return extrapolated(replicates, sizes[:-1], claim.terms, alpha=alpha), estimand.predicted
 
 
@@ -363,6 +371,7 @@ def _largest_gap(one: Callable[[Floats], Floats], other: Callable[[Floats], Floa
     grid = np.concatenate([-decades[::-1], [0.0], decades])
     masses = [np.asarray(law(grid), dtype=float) for law in (one, other)]
     inside = np.logical_or.reduce([(m > TAIL) & (m < 1 - TAIL) for m in masses])
+    # No mass on the grid: compare everywhere.
     x = grid[inside] if inside.any() else grid
     return float(np.abs(np.asarray(one(x), dtype=float) - np.asarray(other(x), dtype=float)).max())
 

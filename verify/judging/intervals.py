@@ -158,8 +158,10 @@ def multiplier(n: int, alpha: float) -> float:
     c2 = TIGHTEST_AT / (level + math.log1p(level))
     f = c2 / (n + c2)
     exponent = (level - math.log(f)) / n
+    # No statistic, however large, brings the martingale to 1/alpha so early.
     if exponent + math.log(f) >= 0:
         return math.inf
+    # `expm1`, for A - 1 would lose its digits when there are many replicates.
     return math.sqrt((n - 1) * math.expm1(exponent) / (1 - math.exp(exponent + math.log(f))))
 
 
@@ -182,6 +184,7 @@ def widened(k: float, n: int, skewness: float) -> float:
         if middle in (low, high):
             break
         low, high = (middle, high) if middle**2 / 2 - c * middle**3 < k * k / 2 else (low, middle)
+    # The upper end: rounding must not narrow an interval.
     return high
 
 
@@ -201,8 +204,10 @@ def ratio_interval(numerator: Floats, denominator: Floats, *, alpha: float) -> I
     >>> bool(interval.lower < 2.0 < interval.upper)
     True
     """
+    # A denominator that does not vary is no obstacle: the ratio is then a mean over a constant.
     positive = mean_interval(denominator, alpha=alpha, exact=True)
     estimate = float(numerator.mean()) / positive.estimate if positive.estimate else math.nan
+    # If the denominator may be 0, no ratio can be excluded.
     if positive.obstacle or positive.lower <= 0:
         return Interval(estimate=estimate, obstacle=positive.obstacle or "denominator not resolved from 0")
     centre = mean_interval(numerator - estimate * denominator, alpha=alpha)
@@ -211,8 +216,10 @@ def ratio_interval(numerator: Floats, denominator: Floats, *, alpha: float) -> I
 
     def excluded(r: float) -> bool:
         at = mean_interval(numerator - r * denominator, alpha=alpha)
+        # Where a guard withholds the interval, r is not excluded: that can only widen.
         return not at.obstacle and (at.lower > 0 or at.upper < 0)
 
+    # A first guess of the half-width, for `_first` doubles it until r is excluded.
     step = centre.half_width / positive.lower
     return Interval(
         estimate=estimate,
@@ -241,8 +248,10 @@ def proportion_interval(hits: int, n: int, *, alpha: float) -> Interval:
     threshold = float(mixture) + math.log(alpha)
 
     def excluded(p: float) -> bool:
+        # `xlogy` and `xlog1py` give 0 log 0 = 0 at the ends.
         return float(special.xlogy(hits, p) + special.xlog1py(n - hits, -p)) <= threshold
 
+    # Without a hit p = 0 cannot be excluded, and there is no end to search for.
     lower = 0.0 if hits == 0 else _boundary(excluded, estimate, 0.0)
     upper = 1.0 if hits == n else _boundary(excluded, estimate, 1.0)
     return Interval(estimate=estimate, lower=lower, upper=upper)
@@ -260,6 +269,7 @@ def rate_interval(hits: int, n: int, *, alpha: float) -> Interval:
     >>> round(rate_interval(0, 1000, alpha=1e-6).upper, 4), rate_interval(3, 1000, alpha=1e-6).lower > 0
     (0.0138, True)
     """
+    # No verdict rests on this interval: one violation is proof.
     if hits or n < FEWEST:
         return proportion_interval(hits, n, alpha=alpha)
     return Interval(estimate=0.0, lower=0.0, upper=min(1.0, -math.log(alpha) / n))
@@ -303,6 +313,7 @@ def distance_interval(values: Floats, cdf: Callable[[Floats], Floats], *, alpha:
         return Interval(estimate=math.nan, obstacle="too few replicates")
     distance = largest_distance(values[:n], cdf)
     k = (n // FEWEST).bit_length()
+    # The errors alpha/(k (k + 1)) of all looks add up to alpha.
     radius = math.sqrt(math.log(2 * k * (k + 1) / alpha) / (2 * n))
     return Interval(estimate=distance, lower=max(0.0, distance - radius), upper=distance + radius)
 
@@ -330,4 +341,5 @@ def _boundary(excluded: Callable[[float], bool], inside: float, outside: float) 
         if middle in (inside, outside):  # no number lies between them
             break
         inside, outside = (inside, middle) if excluded(middle) else (middle, outside)
+    # The end that is excluded: rounding must not narrow an interval.
     return outside

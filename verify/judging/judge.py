@@ -139,6 +139,7 @@ def separation(claim: Claim, point: Point, formula: Prediction) -> float:
 
 def applies(claim: Claim, reading: Reading, point: Point) -> bool:
     """Whether a reading is judged at a point: not where it coincides with the theory."""
+    # Another score, or a violation in single replicates, differs even where the formulas give the same number.
     if reading.label != PRINTED or reading.score != claim.score or claim.kind in BOUNDS_EVERY_REPLICATE:
         return True
     return separation(claim, point, reading.predict) >= SEPARATION
@@ -194,6 +195,7 @@ def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: f
         verdict = judge(claim.order, readings(claim.order)[0], point, scores, alpha).verdict
         if verdict is not Verdict.AGREES:
             interval = interval.blocked_by(REFUTED if verdict is Verdict.DISAGREES else UNCONFIRMED)
+    # The prediction moves with the measured inputs, and a relative margin moves with it.
     measured_inputs = claim.inputs and claim.relative and math.isfinite(predicted)
     margin = claim.margin * abs(predicted) if measured_inputs else claim.margin_at(point)
     if claim.kind in BOUNDS_EVERY_REPLICATE and interval.estimate > 0:
@@ -226,12 +228,14 @@ def outcome(
     A `later` judgement decides on rivals where the verdict came before they could be excluded.
     """
     interval, n = judged.interval, judged.replicates
+    # The run may have gone on for other claims: the record holds what this verdict rests on.
     used = {name: column[:n] for name, column in scores.items()}
     estimand = Estimand(claim, reading.predict, reading.score, point, used, alpha)
     reason, needed = _undecided(claim, judged) if judged.verdict is Verdict.UNDECIDED else ("", None)
     within = interval.lower <= judged.predicted <= interval.upper
     two_sided = claim.kind not in (*ONE_SIDED, *ABSOLUTE)
     rivals: list[RivalOutcome] = []
+    # Rivals are alternatives to the theory. The printed reading is wrong already.
     if reading.label != PRINTED:
         latest = later or judged
         used_then = {name: column[: latest.replicates] for name, column in scores.items()}
@@ -283,6 +287,7 @@ def _rival(name: str, estimand: Estimand, judged: Judgement) -> RivalOutcome:
         value = formula_distance(claim, estimand.point, estimand.predict, claim.predict)
         rejected = not found.obstacle and found.lower > 0
     else:
+        # With measured inputs the interval is of score minus prediction: each formula has its own.
         if claim.inputs:
             interval, value, _ = estimated(estimand)
         else:

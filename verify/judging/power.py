@@ -137,6 +137,7 @@ def _bound_power(claim: Claim, unit: _Unit, outcomes: Outcomes) -> Power:
 def _looseness(outcomes: Outcomes) -> str:
     """Return a remark on how loose a bound is: that it holds says little if much stronger ones hold too."""
     slacks = [o.slack for o in outcomes if o.slack is not None and o.slack > 0]
+    # A bound may lie above or below the score, so the ratio may be smaller than 1.
     tightest = min((max(s, 1 / s) for s in slacks), default=1.0)
     return f" It holds, loose by a factor of {number(tightest)}." if tightest >= LOOSE else ""
 
@@ -170,6 +171,7 @@ def _shortfall(unit: _Unit, wrong: Outcomes, outcomes: Outcomes) -> str:
     """Return the least error of a rejected formula, at the point where it is largest."""
     if any(not math.isfinite(o.predicted) for o in wrong):
         return "It gives no finite number."
+    # The formula is wrong, and may predict 0: what was measured is the scale.
     gap = max(
         max(o.lower - o.predicted, o.predicted - o.upper)
         / (abs(o.measured) if unit.relative and o.measured else 1.0)

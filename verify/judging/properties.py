@@ -116,7 +116,9 @@ def explore(
 
     def check(point: _Place) -> None:
         nonlocal most
+        # Hypothesis tries the same example again while it shrinks.
         if point not in known:
+            # To hypothesis this example agrees, so the search for a simpler one comes to an end.
             if len(known) >= most:
                 return
             known[point] = judged(point)
@@ -166,6 +168,8 @@ def _search(
 
     from verify.judging.provider import BACKEND
 
+    # The seed alone decides which examples are tried: nothing is read from earlier runs, and no deadline
+    # depends on the speed of the machine. An example may simulate for seconds.
     @hypothesis.seed(seed)
     @hypothesis.settings(
         max_examples=max_examples,
@@ -206,4 +210,5 @@ def _stream(claim: str, seed: int, point: Point) -> Any:
 
 
 def _number(claim: str, seed: int) -> int:
+    # Not `hash()`, which differs from process to process.
     return int.from_bytes(hashlib.sha256(f"{claim}\n{seed}".encode()).digest()[:8], "big")

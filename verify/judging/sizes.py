@@ -62,7 +62,10 @@ def extrapolated(
     weights = np.linalg.pinv(design)[0]
     fewer = np.linalg.pinv(design[1:])[0]
     interval = mean_interval(
-        values @ weights, alpha=alpha, numerical=numerical * float(np.abs(weights).sum())
+        # At worst the errors of all sizes add up with the signs of the weights.
+        values @ weights,
+        alpha=alpha,
+        numerical=numerical * float(np.abs(weights).sum()),
     )
     if interval.obstacle:
         return interval
@@ -83,12 +86,14 @@ def exponent_replicates(values: Floats, sizes: Sequence[float]) -> Floats:
 
 
 def _design(sizes: Sequence[float], terms: Sequence[float]) -> Floats:
+    # In units of the smallest size no column of the design is tiny.
     m = np.asarray(sizes, dtype=float) / sizes[0]
     return np.column_stack([np.ones_like(m), *(m**-p for p in terms)])
 
 
 def _next_term(sizes: Sequence[float], terms: Sequence[float], weights: Floats, fewer: Floats) -> float:
     """Error of a limit over the change from dropping the smallest size, for the next power of the series alone."""
+    # The powers are taken to go on at the spacing of the last two.
     power = 2 * terms[-1] - (terms[-2] if len(terms) > 1 else 0.0)
     missed = (np.asarray(sizes, dtype=float) / sizes[0]) ** -power
     error = float(weights @ missed)

@@ -103,6 +103,7 @@ Typical = float | Callable[[Point], float]
 
 def real_or_nan(formula: Prediction, at: Any) -> NDArray[np.float64]:
     """A formula's value, one number or one per replicate; NaN where it is no real number."""
+    # Outside of its range a formula may return a complex number.
     value = np.asarray(formula(at))
     return np.where(np.isreal(value), np.real(value), np.nan).astype(np.float64)
 

@@ -64,6 +64,7 @@ def strategy(domain: Range) -> SearchStrategy[Any]:
     from hypothesis import strategies as st
 
     match domain:
+        # First, for the next pattern matches whole numbers too.
         case Between(int(low), int(high)):
             return st.integers(low, high)
         case Between(low, high):

@@ -6,6 +6,7 @@ last tick; lines are named where they are, so that no plot needs a legend.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +29,8 @@ __all__ = [
     "draw_rival",
     "dress",
     "frame",
+    "name_lines",
+    "points_per_pixel",
 ]
 
 WIDTH, HEIGHT = 305.0, 148.0
@@ -53,12 +56,14 @@ class Scale(NamedTuple):
     bent: bool = False
 
 
-def frame(label: str, *, left: float = LEFT) -> tuple[Figure, Axes]:
-    """Return an empty small plot; `label` is its text alternative, `left` the room for the ticks of y in points."""
-    figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), label=label)
+def frame(
+    label: str, *, left: float = LEFT, right: float = RIGHT, width: float = WIDTH, height: float = HEIGHT
+) -> tuple[Figure, Axes]:
+    """Return an empty plot; `label` is its text alternative, `left` and `right` the room next to the axes in points."""
+    figure = Figure(figsize=(width / 72, height / 72), label=label)
     FigureCanvasAgg(figure)
-    inside = (WIDTH - left - RIGHT) / WIDTH, (HEIGHT - ABOVE - BELOW) / HEIGHT
-    return figure, figure.add_axes((left / WIDTH, BELOW / HEIGHT, *inside))
+    inside = (width - left - right) / width, (height - ABOVE - BELOW) / height
+    return figure, figure.add_axes((left / width, BELOW / height, *inside))
 
 
 def dress(
@@ -125,3 +130,29 @@ def draw_label(axes: Axes, x: float, y: float, text: str, colour: str = "muted",
         "zorder": 6,
     }
     axes.text(x, y, text, **(options | style), parse_math=True)
+
+
+def points_per_pixel(axes: Axes) -> float:
+    """72 over the resolution of the figure."""
+    figure = axes.get_figure(root=True)
+    return 72 / figure.dpi if figure is not None else 1.0
+
+
+def name_lines(axes: Axes) -> None:
+    """Write the labels of lines to the right of the axes, each at the end of its line and none on another."""
+    axes.autoscale_view()  # the ends below depend on the limits, which matplotlib would set later
+    gap, below, before = 11.0 / (points_per_pixel(axes) * axes.bbox.height), -np.inf, 1
+    ends = list[tuple[float, str, Any]]()
+    for line in axes.get_lines():
+        known = np.asarray(line.get_xydata(), dtype=float)
+        known = known[np.isfinite(known).all(axis=1)]
+        if len(known) and not str(line.get_label()).startswith("_"):
+            height = (line.get_transform() - axes.transAxes).transform(known[-1])[1]
+            ends.append((min(float(height), 1.0), textwrap.fill(str(line.get_label()), 20), line.get_color()))
+    for height, text, colour in sorted(ends, key=lambda end: end[0]):
+        lines = text.count("\n") + 1
+        below, before = max(height, below + gap * (before + lines) / 2), lines
+        axes.annotate(
+            text, (1, below), (4, 0), "axes fraction", textcoords="offset points", va="center", fontsize=9.5,
+            color=colour, linespacing=1.0, annotation_clip=False,
+        )  # fmt: skip

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
 from verify.judging.power import factor
-from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, Kind, Verdict, raised
+from verify.model import BOUNDS_EVERY_REPLICATE, Verdict, raised
 from verify.page import wording
 from verify.page.counts import percent
-from verify.page.vocabulary import EXACT, inputs_named
-from verify.results import PointOutcome, RivalOutcome, Row
+from verify.page.outcomes import mark_of
+from verify.page.vocabulary import EXACT
+from verify.results import PointOutcome, Row
 
 
 class EntryLead(NamedTuple):
@@ -37,9 +38,17 @@ class ReadRow:
 
     row: Row
     anchor: str
-    point: PointOutcome | None
-    rivals: wording.RivalTally
-    figure: Markup | None
+    figure: Markup | None = None
+
+    @cached_property
+    def point(self) -> PointOutcome | None:
+        """The point that the verdict depends on."""
+        return wording.telling(self.row)
+
+    @cached_property
+    def rivals(self) -> wording.RivalTally:
+        """How many rivals are rejected."""
+        return wording.rival_tally(self.row)
 
     @property
     def exact(self) -> bool:
@@ -52,11 +61,6 @@ class ReadRow:
         return wording.headings(self.row.kind)
 
     @property
-    def bound(self) -> bool:
-        """Whether only one side of the margin counts."""
-        return self.row.kind in ONE_SIDED
-
-    @property
     def counts_violations(self) -> bool:
         """Whether what is judged is a share of replicates that must be 0."""
         return self.row.kind in BOUNDS_EVERY_REPLICATE
@@ -67,9 +71,22 @@ class ReadRow:
         return wording.unit(self.row)
 
     @property
-    def wide(self) -> str:
-        """The margin of a logarithm as the factor that it allows."""
-        return factor(self.row.logarithm, self.row.margin)
+    def numbers(self) -> list[tuple[str, str]]:
+        """Prediction, measurement and margin at the point shown, with their names."""
+        row, p = self.row, self.point
+        if p is None:
+            return []
+        if self.exact:
+            return [
+                (self.terms.measured, wording.numeral(p.measured, 3)),
+                ("tolerance", wording.numeral(p.margin, 2)),
+            ]
+        if self.counts_violations:
+            share = percent(p.measured) if p.measured else "none"
+            return [("predicted", "none"), (self.terms.measured, f"{share} of {p.replicates} replicates"),
+                    ("would be seen", percent(p.margin))]  # fmt: skip
+        return [(self.terms.predicted, wording.numeral(p.predicted, 6)), (self.terms.measured, wording.measurement(p)),
+                ("margin", margin_width(row))]  # fmt: skip
 
     def of(self, value: float) -> str:
         """Format the quantity whose logarithm is judged, at this value of the logarithm."""
@@ -79,11 +96,6 @@ class ReadRow:
     def redraws(self) -> list[str]:
         """The commands that draw the violations again, as far as they are not drawn by one before."""
         return list(dict.fromkeys(wording.redraw(self.row, p) for p in self.row.points if p.violations))
-
-    @property
-    def inputs(self) -> dict[str, float]:
-        """Inputs of the prediction at the point shown, by name."""
-        return inputs_named(self.row.claim, self.point.inputs) if self.point else {}
 
     @property
     def sensitivity(self) -> str:
@@ -102,52 +114,20 @@ class ReadRow:
 
     @property
     def rival_lines(self) -> list[tuple[str, str, bool]]:
-        """Name, what is told of it, and whether it is rejected.
+        """Name of each rival, its greatest distance from a theory that holds, and whether it is rejected."""
+        far: dict[str, float] = {}
+        for rival in (rival for point in self.row.points for rival in point.rivals):
+            far[rival.name] = float(np.fmax(far.get(rival.name, math.nan), abs(rival.margins)))
+        return [
+            (name, self._distance(margins), name not in self.rivals.missed) for name, margins in far.items()
+        ]
 
-        That is its greatest distance in margins; where the reading fails, how far it is itself from what was measured.
-        """
-        names = dict.fromkeys(rival.name for point in self.row.points for rival in point.rivals)
-        return [(name, self._told_of(name), name not in self.rivals.missed) for name in names]
-
-    @property
-    def _fails(self) -> bool:
-        """Whether rivals are told by what was measured: of functions only the distance from the theory is known."""
-        kind = self.row.kind
-        told_by_theory = self.exact or self.counts_violations or kind == Kind.DISTRIBUTION
-        return self.row.verdict == Verdict.DISAGREES and not told_by_theory
-
-    def _points_of(self, rival: str) -> list[tuple[PointOutcome, RivalOutcome]]:
-        return [(point, other) for point in self.row.points for other in point.rivals if other.name == rival]
-
-    def _largest_distance(self, rival: str) -> float:
-        """Largest distance of a rival from measured values; relative if the margin is and no measured value is 0."""
-        relative = self._relative
-        return max(
-            (_distance(p, other.value, relative) for p, other in self._points_of(rival)), default=math.inf
-        )
-
-    @property
-    def _relative(self) -> bool:
-        return self.row.relative and all(point.measured for point in self.row.points)
-
-    def _told_of(self, rival: str) -> str:
-        found = self._points_of(rival)
-        if not self._fails:
-            far = np.fmax.reduce([abs(other.margins) for _, other in found])
-            return self._away(float(far))
-        off, row = self._largest_distance(rival), self.row
-        if not math.isfinite(off):
-            return "no number everywhere"
-        away = factor(row.logarithm, off) if row.logarithm else percent(off) if self._relative else None
-        many = sum(other.rejected for _, other in found)
-        where = f"rejected at {many} of {len(found)} points" if many and len(found) > 1 else ""
-        told = f"{'up to ' * (len(found) > 1)}{away or wording.numeral(off, 2)} from what was measured"
-        return f"{told}, {where}" if where else told
-
-    def _away(self, margins: float) -> str:
-        if self.counts_violations and self.point and not math.isnan(margins):
+    def _distance(self, margins: float) -> str:
+        if self.row.verdict == Verdict.DISAGREES or math.isnan(margins):
+            return ""
+        if self.counts_violations and self.point:
             return f"violated in {percent(margins * self.point.margin)} of the replicates"
-        return _margins_away(margins)
+        return f"{wording.numeral(margins, 2)} margins away"
 
 
 @dataclass(frozen=True)
@@ -163,6 +143,11 @@ class Card:
     def first(self) -> Row:
         """The row that speaks for the claim."""
         return self.readings[0].row
+
+    @property
+    def mark(self) -> str:
+        """The mark of the claim."""
+        return mark_of(reading.row for reading in self.readings)
 
     @property
     def urgency(self) -> int:
@@ -183,20 +168,11 @@ class Card:
         return list(dict.fromkeys(reading.row.statement for reading in self.readings))
 
 
-def span(point: PointOutcome) -> str:
-    """The interval, to the digits that its width makes meaningful."""
-    if math.isnan(point.measured):
-        return "none"
-    middle = centre(point)
-    decimals = len(middle.partition(".")[2])
-    if wording.half_width(point) == math.inf or "×" in middle:
-        return f"{wording.numeral(point.lower)} … {wording.numeral(point.upper)}"
-    return " … ".join(f"{side:.{decimals}f}".replace("-", "−") for side in (point.lower, point.upper))
-
-
-def centre(point: PointOutcome) -> str:
-    """The measured value, to the digits that the interval makes meaningful."""
-    return re.split(r" [±+]", wording.measurement(point))[0]
+def margin_width(row: Row) -> str:
+    """The margin: a share of the prediction, of a logarithm a factor, else in its own unit."""
+    if row.logarithm:
+        return factor(row.logarithm, row.margin)
+    return percent(row.margin) if row.relative else wording.numeral(row.margin)
 
 
 def sensitivity(row: Row) -> str:
@@ -206,14 +182,3 @@ def sensitivity(row: Row) -> str:
     if row.logarithm:
         return factor(row.logarithm, row.sensitivity)
     return percent(row.sensitivity) if row.relative else wording.numeral(row.sensitivity, 2)
-
-
-def _distance(point: PointOutcome, value: float, relative: bool) -> float:
-    """Distance of a value from the measured one at a point; infinite if there is none."""
-    scale = abs(point.measured) if relative else 1.0
-    off = abs(value - point.measured) / scale
-    return off if math.isfinite(off) else math.inf
-
-
-def _margins_away(far: float) -> str:
-    return "no number there" if math.isnan(far) else f"{wording.numeral(far, 2)} margins"

@@ -19,7 +19,7 @@ from matplotlib.textpath import text_to_path
 from numpy.typing import NDArray
 
 from verify.page import wording
-from verify.page.canvas import ABOVE, BELOW, LEFT, RIGHT
+from verify.page.canvas import ABOVE, BELOW, LEFT, RIGHT, points_per_pixel
 from verify.page.theme import PALETTE
 from verify.results import PointOutcome
 
@@ -210,12 +210,6 @@ def _colour(point: PointOutcome, networks: bool) -> str:
     if networks:
         return PALETTE["nets"]
     return PALETTE["ink" if point.verdict == "agrees" else point.verdict or "ink"]
-
-
-def points_per_pixel(axes: Axes) -> float:
-    """72 over the resolution of the figure."""
-    figure = axes.get_figure(root=True)
-    return 72 / figure.dpi if figure is not None else 1.0
 
 
 def arrow(value: float, low: float, high: float, arrows: str) -> str:

@@ -17,6 +17,9 @@ DELIMITERS |= {"langle": "⟨", "rangle": "⟩"}
 SIZED = re.compile(r"\\([Bb]igg?)[lmr]?\s*\\([lr]?[vV]ert\b|[lr]angle\b|[lr]brace\b|[|{}])")
 """Delimiters of a given size, which the converter knows only as characters."""
 
+_BAR = re.compile('<mo(?: stretchy="false")?>(&#x02016;|&#x0007C;)</mo>')
+_PRIMED = re.compile(r"(_(?:\{[^{}]*\}|\w))'(?!['^])")
+
 LONGEST_FORMULA = 5000
 """Characters; beyond, the conversion takes seconds."""
 
@@ -28,22 +31,51 @@ def formula(latex: str, display: bool = True) -> Markup:
     >>> formula(r"\frac{")
     Markup('<code class="latex">\\frac{</code>')
     """
-    pieces = [_mathml(piece, display) for piece in top_level_pieces(latex)]
+    split = (re.sub(r"^\\q?quad", "", piece) for piece in split_before(r"\\q?quad\b", latex))
+    pieces = [_mathml(piece, display) for piece in split if piece.strip()]
     if any(piece is None for piece in pieces):
         return Markup('<code class="latex">{}</code>').format(latex)
     return Markup(" ").join(piece for piece in pieces if piece is not None)
 
 
-def top_level_pieces(latex: str) -> list[str]:
-    """Split at spaces of a quad or more that stand outside of all braces and environments."""
+def in_cell(latex: str) -> Markup:
+    r"""LaTeX in a table: words wrap as words do, and a formula may break at its commas and, if long, at relations.
+
+    >>> in_cell(r"\text{the bound holds at every size},\ <x").partition("<")[0]
+    Markup('the bound holds at every size, ')
+    """
+    parts: list[Markup] = []
+    for piece in split_before(_WORDS, latex):
+        words = re.match(_WORDS, piece)
+        parts += [Markup("{}").format(words[1])] if words else []
+        for part in split_before(r",(?:\\[ ,]|\s)|\\q?quad", piece[words.end() :] if words else piece):
+            if part.startswith(",") and parts:
+                parts[-1] += ","
+            part = re.sub(r"^(?:,(?:\\[ ,]|\s)|\\q?quad)|(?:\\ |\\,|\s)+$", "", part)
+            shown = re.sub(r"\\[a-zA-Z]+|[{}_^ ]", "", part)
+            pieces = split_before("=", part) if len(shown) > _LONG else [part]
+            parts += [formula(text, False) for text in pieces if text.strip()]
+    return Markup(" ").join(parts)
+
+
+_WORDS = r"(?<![_^])\\text\{([^{}$\\]{14,})\}"
+_LONG = 50
+"""Signs of a formula that may break at its relations."""
+
+
+def split_before(pattern: str, latex: str) -> list[str]:
+    """Split before the matches that stand outside of all brackets."""
     pieces, depth, start = [], 0, 0
-    for match in re.finditer(r"\\begin\b|\\end\b|\\left\b|\\right\b|\\q?quad\b|\\.|[{}]", latex):
+    for match in re.finditer(rf"{pattern}|\\begin\b|\\end\b|\\left\b|\\right\b|\\.|[{{}}()\[\]]", latex):
         token = match.group()
-        depth += (token in ("{", "\\begin", "\\left")) - (token in ("}", "\\end", "\\right"))
-        if token in ("\\quad", "\\qquad") and depth == 0:
+        if token in ("{", "(", "[", "\\left", "\\begin"):
+            depth += 1
+        elif token in ("}", ")", "]", "\\right", "\\end"):
+            depth -= 1
+        elif depth == 0 and re.fullmatch(pattern, token):
             pieces.append(latex[start : match.start()])
-            start = match.end()
-    return [piece for piece in (*pieces, latex[start:]) if piece.strip()]
+            start = match.start()
+    return [*pieces, latex[start:]]
 
 
 def _mathml(latex: str, display: bool) -> Markup | None:
@@ -52,7 +84,10 @@ def _mathml(latex: str, display: bool) -> Markup | None:
     if len(latex) > LONGEST_FORMULA:
         return None
     try:
-        text = convert(SIZED.sub(_sized, latex.strip()), display="block" if display else "inline")
+        # the converter sets a prime behind an index, and bars with room around them and as tall as their indices
+        latex = _PRIMED.sub(r"\1^{\\prime}", SIZED.sub(_sized, latex.strip()))
+        text = convert(latex, display="block" if display else "inline")
+        text = _BAR.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', text)
         root = ElementTree.fromstring(text)  # noqa: S314 - made by the converter just now, not fetched
     except Exception:
         return None

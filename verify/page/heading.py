@@ -14,7 +14,7 @@ from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Affine2D
 
 from verify.page.drawing import LEADING, TopLines, in_lines, width_of
-from verify.page.formulas import top_level_pieces, typeset
+from verify.page.formulas import split_before, typeset
 from verify.page.theme import PALETTE
 from verify.page.vocabulary import SYMBOLS
 from verify.results import Row
@@ -88,8 +88,11 @@ def _font(size: float) -> FontProperties:
 
 def formula_lines(latex: str, room: float) -> tuple[list[str], float]:
     """A formula in one or two lines of mathtext, broken at its quads, and their size; no lines if none fit."""
-    pieces = [mathtext(piece) for piece in top_level_pieces(latex[:LONGEST])]
-    if "$" in latex or len(latex) > LONGEST or not (pieces and all(pieces)):
+    if "$" in latex or len(latex) > LONGEST:
+        return [], FORMULA
+    split = (re.sub(r"^\\q?quad", "", piece) for piece in split_before(r"\\q?quad\b", latex))
+    pieces = [mathtext(piece) for piece in split if piece.strip()]
+    if not (pieces and all(pieces)):
         return [], FORMULA
     joined = [text.strip("$") for text in pieces]
     ways = [

@@ -8,7 +8,18 @@ from collections.abc import Iterable, Mapping
 from verify.model import Standing, Verdict
 from verify.results import Results, Row
 
-__all__ = ["FAILS", "HOLDS", "LIMITS", "OUTCOMES", "SEEN", "outcome_of", "statement_outcomes"]
+__all__ = [
+    "FAILS",
+    "HOLDS",
+    "LIMITS",
+    "MARKS",
+    "OUTCOMES",
+    "SEEN",
+    "mark_of",
+    "outcome_of",
+    "reading_mark",
+    "statement_outcomes",
+]
 
 HOLDS, LIMITS, FAILS, SEEN = "holds", "limits", "fails", "seen"
 
@@ -19,6 +30,9 @@ OUTCOMES = {
     SEEN: "reported, not judged",
 }
 """Outcomes in words; each has a mark of its own: circle, triangle, diamond, ring."""
+
+MARKS = OUTCOMES | {"undecided": "undecided", "broken": "crashed"}
+"""Marks in words; what has no verdict has a square or a cross."""
 
 
 def outcome_of(rows: Iterable[Row]) -> str:
@@ -35,6 +49,19 @@ def outcome_of(rows: Iterable[Row]) -> str:
         limited = row.verdict == Verdict.DISAGREES or row.standing == Standing.CORRECTED
         found = LIMITS if limited or found == LIMITS else HOLDS
     return found
+
+
+def mark_of(rows: Iterable[Row]) -> str:
+    """Return the mark of a claim: its outcome, but for a reading that crashed or is undecided."""
+    listed = list(rows)
+    verdicts = {row.verdict for row in listed}
+    without = next((verdict for verdict in (Verdict.BROKEN, Verdict.UNDECIDED) if verdict in verdicts), None)
+    return without.value if without else outcome_of(listed)
+
+
+def reading_mark(row: Row) -> str:
+    """Return the mark of a reading: a formula that agrees holds, whatever it replaces."""
+    return HOLDS if row.verdict == Verdict.AGREES else mark_of([row])
 
 
 def statement_outcomes(results: Results) -> Mapping[tuple[str, str], str]:

@@ -12,7 +12,6 @@ from verify.results import Observed
 __all__ = [
     "FAR",
     "OFF",
-    "constant",
     "level",
     "mark",
     "median",
@@ -34,17 +33,6 @@ def ratio_columns(made: Observed) -> dict[str, list[float]]:
         for k, column in enumerate(made.columns)
         if column.ratio and rows
     }
-
-
-def constant(made: Observed) -> list[int]:
-    """Columns, but for ratios, that say the same in all lines of a group: they are told once, above it."""
-    groups = [group.rows for group in made.groups]
-    return [
-        k
-        for k, column in enumerate(made.columns)
-        if not column.ratio
-        and all(len(rows) > 1 and len({repr(row.cells[k]) for row in rows}) == 1 for rows in groups)
-    ]
 
 
 def off_by(ratio: float) -> float:

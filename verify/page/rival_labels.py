@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
-from verify.page.drawing import DASHES, Floats, in_lines, points_per_pixel, width_of
+from verify.page.canvas import points_per_pixel
+from verify.page.drawing import DASHES, Floats, in_lines, width_of
 from verify.page.formulas import typeset
 from verify.page.theme import PALETTE
 

@@ -6,9 +6,17 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from verify.model import Standing, Verdict
-from verify.page import counts, terminal
-from verify.page.report.findings import Finding, PaperFindings, paper_findings
-from verify.page.report.statements import distinct_statements
+from verify.page import counts, ratios, terminal
+from verify.page.statements import (
+    corrections,
+    fails_as_foreseen,
+    foremost,
+    holds_as_foreseen,
+    how_closely,
+    how_far,
+    left_to_a_fuller,
+    place,
+)
 from verify.page.wording import legible
 from verify.results import Observed, Results, Row, Suite
 
@@ -46,7 +54,9 @@ def screen(results: Results, needing: Sequence[Row | Observed], tail: Sequence[s
     tail
         The lines that follow, from `ending`, for which room is left.
     """
-    found = [line for paper in paper_findings(results) for line in _paper_lines(results, paper)]
+    shown = {item.paper for item in (*results.rows, *results.observations, *left_to_a_fuller(results))}
+    papers = dict.fromkeys([*(paper.id for paper in results.suite.papers), *sorted(shown)])
+    found = [line for paper in papers if paper in shown for line in _paper_lines(results, paper)]
     room = SCREEN - len(found) - len(tail)
     return [*_looked_at(legible([*needing]), room), *legible(found)]
 
@@ -140,45 +150,44 @@ def _state(item: Row | Observed) -> str:
     return "broken" if isinstance(item, Observed) else item.verdict
 
 
-def _paper_lines(results: Results, found: PaperFindings) -> list[str]:
-    """Return the counts of readings of a paper that hold and fail, and the first finding of each sort."""
-    rows = [row for row in results.rows if row.paper == found.paper]
-    hold = sum(row.verdict == row.expected == Verdict.AGREES for row in rows)
-    failing = [row for row in rows if row.verdict == row.expected == Verdict.DISAGREES]
-    misprints = sum(row.standing == Standing.MISPRINT for row in failing)
-    statements = distinct_statements(failing)
-    told = [f"{statements} statements"] * (statements < len(failing)) + [f"{misprints} misprints"] * bool(
-        misprints
-    )
-    said = f"{found.paper}: {hold} readings hold"
-    said += f", {len(failing)} fail as foreseen" * bool(failing) + f" ({'; '.join(told)})" * bool(told)
-    parts = (
-        ("holds", found.holds),
-        ("misprint", found.misprints) if found.misprints else ("fails", _failing_findings(found)),
-    )
-    parts += (("networks", [f for f in found.tables if f.measure]),)
-    shown = [line for name, listed in parts if listed for line in _finding(name, listed[0])]
+def _paper_lines(results: Results, paper: str) -> list[str]:
+    """Return the counts of readings of a paper that hold and fail, and the first of each sort."""
+    rows = [row for row in results.rows if row.paper == paper]
+    hold = [row for row in rows if holds_as_foreseen(row)]
+    failing = [row for row in rows if fails_as_foreseen(row)]
+    misprints = [row for row in failing if row.standing == Standing.MISPRINT]
+    stated = [row for row in failing if row.standing == Standing.AS_STATED]
+    tables = [made for made in results.observations if made.paper == paper and not made.error]
     if not rows:
-        said = f"{found.paper}: " + ("observed" if found.tables else "left to --tier full")
-    return [said, *shown]
+        return [f"{paper}: " + ("observed" if tables else "left to --tier full"), *_tables(tables)]
+    said = f"{paper}: {len(hold)} readings hold" + f", {len(failing)} fail as foreseen" * bool(failing)
+    lines = [said + f" ({len(misprints)} misprints)" * bool(misprints)]
+    for row in foremost(hold, results)[:1]:
+        lines += _line("holds", f"{place(row, results)}: {row.says or row.quantity}, {how_closely(row)}")
+    for row in foremost(misprints or stated or failing, results)[:1]:
+        instead = corrections(rows).get(row.claim)
+        closely = f"; what holds instead: {how_closely(instead)}" if instead else ""
+        lines += _line(
+            "misprint" if misprints else "fails", f"{place(row, results)}: {how_far(row)}{closely}"
+        )
+    return [*lines, *_tables(tables)]
 
 
-def _failing_findings(found: PaperFindings) -> list[Finding]:
-    """Return the findings that fail as the paper states them; if there are none, those that fail otherwise."""
-    return found.fails[0].listed if found.fails else []
+def _tables(tables: Sequence[Observed]) -> list[str]:
+    """Return the line on the first table with ratios."""
+    for made in tables:
+        columns = ratios.ratio_columns(made)
+        if columns:
+            told = "; ".join(
+                f"{name} {ratios.middle_and_worst(values, 2)}" for name, values in columns.items()
+            )
+            return _line("networks", f"{made.title}: predicted over measured: {told}")
+    return []
 
 
-def _finding(sort: str, finding: Finding) -> list[str]:
-    """A finding on two lines at most; of a failure the place and by how much, its words stand on the page."""
-    words = finding.words if sort in ("holds", "networks") else ""
-    what = ": ".join(part for part in (finding.on, words) if part)
-    said = f"{what}, {finding.measure}" if sort == "holds" else f"{what}: {finding.measure}"
+def _line(sort: str, said: str) -> list[str]:
+    """A finding on two lines at most."""
     return textwrap.wrap(
-        said,
-        terminal.columns(),
-        initial_indent=f"  {sort:<9} ",
-        subsequent_indent=" " * 12,
-        max_lines=2,
-        placeholder=" ...",
-        break_on_hyphens=False,
-    )
+        said, terminal.columns(), initial_indent=f"  {sort:<9} ", subsequent_indent=" " * 12, max_lines=2,
+        placeholder=" ...", break_on_hyphens=False,
+    )  # fmt: skip

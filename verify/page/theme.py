@@ -38,9 +38,9 @@ DARK = {
 }
 """Colours on a dark page."""
 
-PAGE = {"page": "#fdfdfb", "soft": "#f3f4f1", "alarm": "#fbeae2", "foreseen": "#505a7d"}
-PAGE_DARK = {"page": "#14171b", "soft": "#1c2026", "alarm": "#3a2318", "foreseen": "#a9b4d9"}
-"""What a page has around its figures, and the colour of what fails as foreseen where surprises have another."""
+PAGE = {"page": "#fdfdfb", "soft": "#f3f4f1", "alarm": "#fbeae2"}
+PAGE_DARK = {"page": "#14171b", "soft": "#1c2026", "alarm": "#3a2318"}
+"""What a page has around its figures."""
 
 FONTS = "system-ui, 'DejaVu Sans', sans-serif"
 

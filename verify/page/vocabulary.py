@@ -1,26 +1,14 @@
-"""Words for what the records name: verdicts, kinds, standings, and the measured inputs of predictions."""
+"""Words for what the records name: verdicts and kinds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from verify.model import Kind, Standing
+from verify.model import Kind
 
 SYMBOLS = {"agrees": "●", "disagrees": "◆", "undecided": "○", "broken": "✕"}
 """A shape for each verdict, so that nothing hangs on colour."""
 
 EXACT = ("identity", "exact property")
 """Kinds judged without statistics."""
-
-STANDINGS: dict[str, str] = {
-    Standing.AS_STATED: "the paper's own wording, at the accuracy it claims",
-    Standing.MISPRINT: "a formula as our copy reads, which the paper's own derivation or limits contradict",
-    Standing.CORRECTED: "what stands beside a misprint: the formula that the paper's derivation gives",
-    Standing.OUTSIDE: "a formula of a paper where a condition that it states or implies does not hold; no error of it",
-    Standing.KNOWN: "what the paper does not say and others have shown or reported, as the source names them",
-    Standing.OURS: "what no paper says that we know: laws of our own, sharper or weaker readings of a paper's wording",
-}
-"""Relations of readings to the papers."""
 
 KINDS: dict[str, str] = {
     Kind.MEAN: "the mean over replicates",
@@ -41,57 +29,3 @@ KINDS: dict[str, str] = {
     "check": "crashed before anything was judged",
 }
 """Judged quantity in each kind of row."""
-
-NAMES: Mapping[str, str] = {
-    "below": "forward variance of the layer below",
-    "classes": "number of classes",
-    "diagonal_fourth": "sum of the squared diagonal elements of the square",
-    "diagonal_square": "sum of the squared diagonal elements",
-    "excess": "excess of positive curvature",
-    "excess_g": "excess of positive curvature of G",
-    "fourth": "trace of the fourth power",
-    "full_eigenvalue": "eigenvalue of the full matrix",
-    "g_frobenius": "Frobenius norm of G",
-    "g_norm": "spectral norm of G",
-    "gap_density": "density, at 0, of the gap of the two largest logits",
-    "h_frobenius": "Frobenius norm of the H-term",
-    "h_norm": "spectral norm of the H-term",
-    "parameters": "number of parameters",
-    "root_of_squares": "root of the sum of squared eigenvalues",
-    "square": "squared Frobenius norm",
-    "squares_over_trace": "sum of squared eigenvalues over the trace",
-    "theorem_4": "Theorem 4",
-    "theorem_4_for_one_sample": "Theorem 4 for one sample",
-    "theorem_7": "Theorem 7",
-    "theorem_7_read": "Theorem 7 as our copy reads",
-    "vysogorets2024/frobenius-law/ratio": "Frobenius norm of the H-term over that of G",
-    "vysogorets2024/hutchinson-norm/length": "mean length of the images",
-    "karakida2019/known_largest": "Rayleigh quotient given the outputs",
-    "karakida2019/known_mean": "trace given the outputs",
-    "karakida2019/layer-norm-largest/lower": "lower bound given the outputs",
-    "karakida2019/layer-norm-largest/root": "largest eigenvalue given the outputs",
-    "karakida2019/layer-norm-largest/upper": "upper bound given the outputs",
-    "karakida2019/own": "quotient of the softmax within samples",
-    "karakida2019/q1": "Q_1",
-    "karakida2019/q2": "Q_2",
-    "karakida2019/shared": "quotient of the softmax over all pairs of samples",
-    "karakida2019/spread": "one less the mean sum of squared probabilities",
-}
-"""Words by name, or by paper or claim and name if others use the name for something else."""
-
-
-def inputs_named(claim: str, values: Mapping[str, float]) -> dict[str, float]:
-    """Measured inputs of a claim, by what they are.
-
-    >>> inputs_named("karakida2019/batch-normalised-mean", {"q1": 3.6})
-    {'Q_1': 3.6}
-    >>> inputs_named("ours/x", {"g_norm": 2.0, "own": 1.0})
-    {'spectral norm of G': 2.0, 'own': 1.0}
-    """
-    paper = claim.partition("/")[0]
-
-    def words(name: str) -> str:
-        keys = (f"{claim}/{name}", f"{paper}/{name}", name)
-        return next((NAMES[key] for key in keys if key in NAMES), name)
-
-    return {words(name): value for name, value in values.items()}

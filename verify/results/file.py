@@ -62,6 +62,7 @@ def save(results: Results, path: Path) -> None:
 
 def dumps(results: Results) -> str:
     """Return the results as JSON text, with their digest; NaN and infinity are strings there."""
+    # The digest of the run stays: a file that was edited and written again must still show it.
     return text(_json_value(laid_out(results)) | {"sha256": results.sha256 or _digest(results)})
 
 
@@ -144,6 +145,7 @@ def _read_bytes(path: Path) -> bytes:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
+    # `dict` keeps the last of two equal names, so the other would vanish silently.
     if len(made) < len(pairs):
         raise TypeError(f"a name occurs twice among {', '.join(list(made)[:4])}")
     return made
@@ -152,16 +154,19 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _decode(kind: Any, value: Any, where: str) -> Any:
     """Decode a JSON value as its annotation says, checked all the way down."""
     plain, inner = get_origin(kind) or kind, get_args(kind)
+    # The only unions of these records are `X | None`.
     if plain is UnionType:
         return None if value is None else _decode(inner[0], value, where)
     if is_dataclass(plain):
         return _record(plain, value, where)
+    # Layout 7 has a list of records here, later layouts have a table.
     if plain is list and inner[0] in TABLES and isinstance(value, dict):
         value = _records_of_table(inner[0], value, where)
     if plain is float:
         value = _number(value)
     if plain is Any:
         return _restore_non_finite(value, where)
+    # Not `isinstance`: `true` is no number here.
     if type(value) is not plain:
         raise TypeError(f"{where} must be a {plain.__name__}, got a {type(value).__name__}")
     if plain is int and not 0 <= value < INTEGERS:

@@ -389,6 +389,7 @@ class Results(Result):
     def _farthest(self) -> list[Row]:
         """Rows of a picture, in their order: all, or those farthest from what was predicted."""
         far = self._columns()["deviation"]
+        # A row without a deviation comes last.
         order = sorted(range(len(self.rows)), key=lambda k: 0.0 if math.isnan(far[k]) else -abs(far[k]))
         return [self.rows[k] for k in sorted(order[:_MOST_ROWS_DRAWN])]
 

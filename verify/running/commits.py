@@ -7,21 +7,19 @@ from functools import cache
 from pathlib import Path
 
 FILE = "COMMIT"
-"""Beside the packages of `verify`, in what was built from a checkout; see hatch_build.py."""
+"""File next to the packages of `verify` that a build writes; see hatch_build.py."""
 
 
 @cache
 def commit() -> str:
-    """The commit of the code that runs, empty where nothing tells; see `commit_of`."""
+    """Return the short commit of the running code, empty if it is unknown; see `commit_of`."""
     return commit_of(Path(__file__).parents[2])
 
 
 def commit_of(root: Path) -> str:
-    """The short commit of the code in a folder, with a plus sign if it has changes; empty where nothing tells.
-
-    A checkout is asked by git. What was installed from one has the commit in a file, since git knows nothing of it.
-    """
+    """Return the short commit of the code in a folder, with a plus sign if it has changes; empty if unknown."""
     try:
+        # An installed package has no checkout to ask: the build wrote the commit into a file.
         if not (root / ".git").exists():
             return (root / "verify" / FILE).read_text(encoding="ascii").strip()
         run = subprocess.run(  # noqa: S603 - fixed words, no shell
@@ -32,5 +30,6 @@ def commit_of(root: Path) -> str:
             timeout=10,
         )
         return run.stdout.strip()
+    # The commit is information for a reader of the report: a missing or slow git stops no run.
     except (OSError, ValueError, subprocess.SubprocessError):
         return ""

@@ -85,11 +85,12 @@ class Session:
     ) -> None:
         self.claims, self.settings, self.alpha, self.store = tuple(claims), settings, alpha, store
         self.observations = tuple(observations)
+        # A notebook lives long: code may have been reloaded and images replaced since the last session.
         refresh()
         self.pump = Pump(executor, settings, store)
         self._rows: dict[str, list[Row]] = {}
         self._observed: dict[str, Observed] = {}
-        self._started, self._spent = time.perf_counter(), _cpu_seconds()
+        self._started, self._cpu_before = time.perf_counter(), _cpu_seconds()
         drawn = [claim for claim in self.claims if isinstance(claim, Claim)]
         self.sampled = Sampled(drawn, self.pump, settings, alpha)
         self._watches = {
@@ -105,7 +106,7 @@ class Session:
         """The rows of one claim, run now as far as they have not been."""
         if claim.id not in self._rows:
             self._rows[claim.id] = self._judge(claim)
-            self._finished()
+            self._after_each()
         return self._rows[claim.id]
 
     def observed(self, observation: Observation) -> Observed:
@@ -114,7 +115,7 @@ class Session:
             self._observed[observation.id] = watched(
                 observation, self._watches[observation.id], self.pump, self.settings
             )
-            self._finished()
+            self._after_each()
         return self._observed[observation.id]
 
     def judge_all(self) -> None:
@@ -124,7 +125,8 @@ class Session:
         for observation in self.observations:
             self.observed(observation)
 
-    def _finished(self) -> None:
+    def _after_each(self) -> None:
+        # From the first finished row on there is a file that another run can be locked out of.
         if self.store is not None:
             self.store.begin()
         if self.pump.listener:
@@ -140,6 +142,7 @@ class Session:
 
     def records(self) -> list[RunRecord]:
         """One record per experiment and point that ran to its end: what a replay must find again."""
+        # A run that was cut short stops where timing left it, so a replay could not find its hash again.
         return [run.record() for run in self.pump.runs if run.scores and run.done and not run.error]
 
     def drawn_again(self) -> Again:
@@ -156,14 +159,16 @@ class Session:
         parts += [
             (c.seconds, float(c.id in self._rows), 1.0) for c in self.claims if not isinstance(c, Claim)
         ]
+        # Blocks read from the store took no time now, so they say nothing about the pace.
         made = sum(seconds * share * fresh for seconds, share, fresh in parts)
         left = sum(seconds * (1 - share) for seconds, share, _ in parts)
+        # Before the first block there is no pace: trust the declared seconds, shared by all workers.
         left *= elapsed / made if made else 1 / self.pump.workers
         return Progress(done, total, elapsed, left if done < total else 0.0)
 
     def cpu_seconds(self) -> float:
         """Seconds of all processors here since the start; of local workers only once they have stopped."""
-        return _cpu_seconds() - self._spent
+        return _cpu_seconds() - self._cpu_before
 
     def _judge(self, claim: AnyClaim) -> list[Row]:
         try:

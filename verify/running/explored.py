@@ -15,16 +15,17 @@ from verify.running.sampled import judged_alone
 from verify.running.settings import Settings
 
 FEW, MANY = 10, 100
-"""Examples drawn of a property, and those of a quick one or in the full tier."""
+"""Examples drawn of a property; the second number if examples are quick or the tier is full."""
 
 QUICK = 0.01
-"""Seconds below which an example is quick: by what the property declares, so that a slow machine draws as many."""
+"""Declared seconds below which an example is quick."""
 
 AGREEING_SHARE = 0.9
 
 
 def examples_drawn(claim: ExactProperty | StatisticalProperty, tier: Tier) -> int:
     """Return how many examples of a property are drawn, beside those that it names."""
+    # Declared seconds, not measured ones: a slow machine draws as many examples as a fast one.
     each = claim.seconds / (FEW + len(claim.examples))
     return MANY if tier is Tier.FULL or each < QUICK else FEW
 
@@ -68,7 +69,7 @@ def statistical_row(claim: StatisticalProperty, pump: Pump, settings: Settings, 
 def _row(
     claim: ExactProperty | StatisticalProperty, explored: Explored, settings: Settings, **facts: Any
 ) -> Row:
-    """One disagreeing example is enough, nine in ten must agree."""
+    """Return the row of a property: one disagreeing example decides it, else nine in ten must agree."""
     failing = [explored.failing] if explored.failing else []
     agreeing, count = sum(o.verdict == Verdict.AGREES for o in explored.outcomes), len(explored.outcomes)
     agrees = count and agreeing >= AGREEING_SHARE * count

@@ -67,6 +67,7 @@ def fitted(
     costs: dict[str, list[Cost]] = {}
 
     def at_classes(point: Point) -> Point:
+        # The cost grows with the number of classes, which the images of the user decide.
         return point | {"classes": images().classes} if "images" in point else point
 
     def obstacle(cost: Callable[[Point], Cost], point: Point) -> str:
@@ -75,6 +76,7 @@ def fitted(
             return "it needs a GPU (--device cuda)"
         if memory is None:
             return "the memory of the GPUs of an executor is not known from here"
+        # `images()` opens the file of images, so ask only for points that draw from it.
         needed = point.get("samples", 0) + point.get("others", 0) if "images" in point else 0
         if needed and images().samples < needed:
             return f"it draws from {needed} images, of {images().samples} that there are (--data)"
@@ -92,6 +94,7 @@ def fitted(
         points = [p for p in o.points if recorded is None or at_points(p) in recorded.get(o.id, ())]
         why = {point: obstacle(o.cost, point) for point in points}
         fitting = tuple(point for point in points if not why[point])
+        # A replay compares whole tables: a table that lacks recorded points would always differ.
         if not fitting or (recorded is not None and len(fitting) < len(points)):
             left_out[o.id] = next(filter(None, why.values()), "none of its points was recorded")
             continue

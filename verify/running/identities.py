@@ -38,7 +38,9 @@ class Routes:
         self.claim, self._pump = claim, pump
         self._found: dict[Point, Future[tuple[Arrays, float]]] = {}
         self._points = tuple(dict.fromkeys(claim.points))
+        # A point may be listed twice; its routes run once.
         for point in self._points:
+            # This name seeds the random numbers of the routes: another spelling draws other numbers.
             name = f"{claim.id}\n{point.canonical()}"
             deliver = partial(self._found.__setitem__, point)
             pump.call(deliver, _run_routes, routes=claim.routes, name=name, point=point, seed=settings.seed)
@@ -64,10 +66,12 @@ def _run_routes(
     routes: Callable[..., Any], name: str, point: Point, seed: int
 ) -> tuple[dict[str, Any], float]:
     """The routes at one point, as arrays, on one thread, and the seconds they took."""
+    # Time of this thread alone: other processes on the same cores must not count.
     started = time.thread_time()
     with one_thread():
         found = routes(fixture(seed, name), point)
     arrays = {
+        # Routes may return tensors, which numpy takes only from the CPU and without a graph.
         key: np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
         for key, value in found.items()
     }
@@ -88,11 +92,13 @@ def _row(
     if claim.sees and not whole:
         raise ValueError("an identity that says what it detects needs whole numbers (signs or counts)")
     off = max(o.measured for o in outcomes)
+    # Signs and counts have no digits: they are the same or differ by at least 1.
     if whole:
         same = "the same" if off <= claim.tolerance else "unlike"
         error_seen = claim.sees or "a count that is off by one"
         power = f"The two routes give {same} whole numbers; {error_seen} is seen."
     else:
+        # The logarithm of 0 does not exist, and a difference of 100 % leaves no digit.
         digits = "no" if off >= 1.0 else "all" if off == 0.0 else f"{-math.log10(off):.1f}"
         power = f"The two routes agree to {digits} digits; a difference beyond {claim.tolerance:.1g} is seen."
     return row_of(
@@ -144,6 +150,7 @@ def _outcome(
 
 def _difference(a: Any, b: Any) -> float:
     """Largest difference of two arrays relative to their largest entry; infinite where one is not finite."""
+    # At least double precision, without losing the imaginary part of a complex route.
     x, y = (np.asarray(v, dtype=np.result_type(v, np.float64)) for v in (a, b))
     if x.shape != y.shape:
         raise ValueError(f"routes must have one shape, got {x.shape} and {y.shape}")

@@ -30,7 +30,7 @@ class Watch(Draws):
         self.expected, self.wanted = count * seconds, count
 
     def look(self) -> None:
-        """Nothing is decided on the way: all replicates are there."""
+        """End the observation: it asks for all of its replicates at once."""
         self.done = True
 
 

@@ -86,13 +86,14 @@ class Options:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Options:
         """Return options from those values that are options of a run and were given."""
+        # argparse and pytest fill options that were not given with None, "" or [].
         return cls(
             **{f.name: values[f.name] for f in fields(cls) if values.get(f.name) not in (None, "", [])}
         )
 
 
 OPTIONS = tuple((f"--{f.name.replace('_', '-')}", dict(f.metadata)) for f in fields(Options))
-"""As argparse and pytest take them."""
+"""Flags and keywords of the options, for argparse and pytest."""
 
 
 def load_results(name: str | Path) -> Results:
@@ -116,6 +117,7 @@ def require_words(values: Mapping[str, Any]) -> None:
         Naming the option.
     """
     for name, value in values.items():
+        # Positional arguments that are absent leave an empty list too: only an option must not be empty.
         several = isinstance(value, list) and (value or name in PLACES)
         for given in value if several else [value]:
             word = "--" if given == [] else given  # what argparse makes of --option=--
@@ -126,7 +128,7 @@ def require_words(values: Mapping[str, Any]) -> None:
 
 
 def require_seed(seed: int) -> int:
-    """The seed, if it is one.
+    """Return a valid seed.
 
     Raises
     ------
@@ -146,6 +148,7 @@ def require_writable(folder: Path, option: str = "--report-dir") -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # Mode bits show neither a read-only mount nor a full disk: only an attempt to write does.
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -153,7 +156,7 @@ def require_writable(folder: Path, option: str = "--report-dir") -> None:
 
 
 def require_between(option: str, least: int, most: int, value: int) -> int:
-    """The number, if it lies between these; `option` is what it was given to.
+    """Return a number that lies between two others; `option` names it in the error.
 
     Raises
     ------

@@ -55,9 +55,9 @@ class OtherCodeError(RuntimeError):
 def filed_under(
     simulate: Callable[..., Any], experiment: str, point: Point, seed: int, device: str, place: str = ""
 ) -> Key | None:
-    """Where the blocks of a run are filed; None where their code or their images cannot be known.
+    """Return the key of the blocks of a run in the store; None if their code or images cannot be identified.
 
-    `place` stands for the device where other things are to be told apart too.
+    `place`, if given, replaces the device in the key, to tell apart more than devices.
 
     Code is known if `simulate` is what its module, one with a source file, holds under its name, and neither
     wraps nor closes over anything: whatever else there is may depend on values that no file shows.
@@ -67,6 +67,7 @@ def filed_under(
     except (OSError, TypeError):
         return None
     here = origin(simulate, point, device)
+    # A file that cannot be read may change unnoticed.
     if UNREADABLE in (*parts, *here.files.values()):
         return None
     fingerprint = hashlib.sha256(json.dumps([*parts, *here], sort_keys=True).encode()).hexdigest()
@@ -76,7 +77,10 @@ def filed_under(
 def origin(simulate: Callable[..., Any], point: Point, device: str) -> Origin:
     """Return the origin of blocks that this process draws; the first call is slow, later ones take microseconds."""
     code = [_sources(), *_versions(), _images(point.get("images", DIGITS))]
-    name = str(getattr(simulate, "__module__", "")).replace("__mp_main__", "__main__")  # so workers call it
+    # workers know the main program of a run as `__mp_main__`
+    name = str(getattr(simulate, "__module__", "")).replace("__mp_main__", "__main__")
+    # `_sources` covers all code of ours. The number of modules is part of the cache key, for an
+    # experiment may import more of them while it draws.
     files = {} if name.partition(".")[0] in OWN else _files(name, len(sys.modules))
     return Origin(hashlib.sha256("\n".join(code).encode()).hexdigest(), _hardware(device), files)
 
@@ -88,8 +92,10 @@ def draw_here(
     device: str,
     **arguments: Any,
 ) -> tuple[BlockResult, Origin]:
-    """Call `draw` with all the rest, in whatever process this is, and say what that draws with."""
-    _images(point.get("images", DIGITS))  # or others might be drawn from than are said to be
+    """Return the result of `draw`, and the origin of this process, which may be a worker."""
+    # First, for this drops the cached images of a file that was replaced: a draw from them would be filed
+    # under the hash of the new file.
+    _images(point.get("images", DIGITS))
     result = draw(simulate=simulate, point=point, device=device, **arguments)
     return result, origin(simulate, point, device)
 
@@ -102,6 +108,7 @@ def why_not_stored(here: Origin, there: Origin) -> str:
     OtherCodeError
         If the code, the packages or the images differ: then the block is of no use at all.
     """
+    # A module that only one of the two processes has loaded cannot be compared.
     shared = here.files.keys() & there.files.keys() if here.files != there.files else ()
     if here.code != there.code or any(here.files[name] != there.files[name] for name in shared):
         raise OtherCodeError(
@@ -110,14 +117,15 @@ def why_not_stored(here: Origin, there: Origin) -> str:
         )
     if here.hardware != there.hardware:
         return "blocks drawn on other hardware than this process runs on"
+    # The fingerprint was taken before the draw and lacks these modules: an edit of them would go unnoticed.
     if there.files.keys() - here.files.keys():
         return "blocks whose experiment imports modules while it draws"
     return ""
 
 
 def refresh() -> None:
-    """Look at all files again: in a process that lives long, code is reloaded and images are replaced."""
-    for cached in (_sources, _files, _hash):
+    """Forget the hashes of all files, since a long process may have reloaded code or replaced images."""
+    for cached in (_sources, _files, _hash_of_version):
         cached.cache_clear()
 
 
@@ -131,7 +139,7 @@ def _sources() -> str:
     for file in files:
         path = file.relative_to(root)
         name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
-        digest.update(f"{path.as_posix()}\0{_as_loaded(name, str(file))}\n".encode())
+        digest.update(f"{path.as_posix()}\0{_hash_when_loaded(name, str(file))}\n".encode())
     return digest.hexdigest()
 
 
@@ -146,7 +154,7 @@ def _module(simulate: Callable[..., Any]) -> str:
         raise TypeError(
             "the function must be the one that its module has under its name: its source must identify it"
         )
-    return f"{simulate.__module__}.{simulate.__qualname__} {_as_loaded(simulate.__module__, source)}"
+    return f"{simulate.__module__}.{simulate.__qualname__} {_hash_when_loaded(simulate.__module__, source)}"
 
 
 @lru_cache(maxsize=8)
@@ -154,19 +162,22 @@ def _files(experiment: str, _modules: int) -> dict[str, str]:
     """Hashes of the loaded modules that a user's experiment may depend on; their number tells of new ones."""
     found: dict[str, str] = {}
     for name, module in list(sys.modules.items()):
+        # Through `__dict__`, because `getattr` may trigger the import of a lazy module.
         file = getattr(module, "__dict__", {}).get("__file__")
         if isinstance(file, str) and _is_users(name, file, experiment):
             try:
-                found[name] = _as_loaded(name, file)
+                found[name] = _hash_when_loaded(name, file)
             except OSError:
                 found[name] = UNREADABLE
     return found
 
 
 def _is_users(name: str, file: str, experiment: str) -> bool:
-    """Neither installed nor ours, or of the same package as the experiment; the main program only if it is that."""
+    """Return whether an experiment of a user may depend on a module: not an installed one, and not ours."""
+    # The main program matters only if it defines the experiment.
     if name in ("__main__", "__mp_main__"):
         return name == experiment
+    # An installed package of the user counts too if the experiment is in it.
     if name.partition(".")[0] == experiment.partition(".")[0]:
         return True
     return not file.startswith(_installed()) and "site-packages" not in file and "dist-packages" not in file
@@ -177,22 +188,24 @@ def _installed() -> tuple[str, ...]:
     """Folders of the standard library, of installed commands, and of our own code."""
     installed = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "scripts")]
     own = [Path(__file__).parents[2] / name for name in OWN]
+    # A virtual environment may reach the library through a link: compare both spellings.
     folders = [*installed, *(folder.resolve() for folder in installed), *own]
     return tuple(f"{folder}{os.sep}" for folder in folders)
 
 
-def _as_loaded(name: str, file: str) -> str:
+def _hash_when_loaded(name: str, file: str) -> str:
     """Hash of a module's file, as it was when first asked for after the module was loaded or reloaded."""
     module = sys.modules.get(name)
     if module is None or getattr(module, "__file__", None) != file:
         return _content(file)
+    # The code that runs is the code that was loaded, whatever has been saved to the file since.
     load = module.__spec__ or module  # a reload brings a new one
-    if file not in _LOADED or _LOADED[file][0] is not load:
-        _LOADED[file] = (load, _content(file))
-    return _LOADED[file][1]
+    if file not in _HASHES_WHEN_LOADED or _HASHES_WHEN_LOADED[file][0] is not load:
+        _HASHES_WHEN_LOADED[file] = (load, _content(file))
+    return _HASHES_WHEN_LOADED[file][1]
 
 
-_LOADED: dict[str, tuple[Any, str]] = {}
+_HASHES_WHEN_LOADED: dict[str, tuple[Any, str]] = {}
 """Hashes of loaded modules by file, and which loading of the module each belongs to."""
 
 
@@ -204,25 +217,26 @@ def _images(source: Any) -> str:
         found = _content(str(source))
     except OSError:
         return UNREADABLE
-    if _SEEN.get(source) != found:
+    if _IMAGE_HASHES.get(source) != found:
         data = sys.modules.get("simulate.data")
         if data is not None:
             data.opened.cache_clear()  # of a file that was overwritten it holds the images of before
-        _SEEN[source] = found
+        _IMAGE_HASHES[source] = found
     return found
 
 
-_SEEN: dict[Any, str] = {}
+_IMAGE_HASHES: dict[Any, str] = {}
 """Hashes of the images this process draws from."""
 
 
 def _content(file: str) -> str:
     status = Path(file).stat()
-    return _hash(file, status.st_mtime_ns, status.st_size)
+    # Time and size are part of the cache key, so an unchanged file is read once.
+    return _hash_of_version(file, status.st_mtime_ns, status.st_size)
 
 
 @cache
-def _hash(file: str, _changed: int, _size: int) -> str:
+def _hash_of_version(file: str, _changed: int, _size: int) -> str:
     with Path(file).open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
@@ -236,7 +250,7 @@ def _versions() -> tuple[str, ...]:
 
 @cache
 def _hardware(device: str) -> str:
-    """System and processors: what rounds the same everywhere is not promised to."""
+    """Return a hash of system and processors, which need not round alike."""
     parts = (platform.system(), platform.machine(), _processor(), _accelerator(device))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -245,8 +259,10 @@ def _processor() -> str:
     """Return the abilities of the processor, by which linear algebra chooses its kernels, if the system tells them."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    # Only Linux has this file.
     except OSError:
         return platform.processor()
+    # The line is called `flags` on x86 and `Features` on ARM.
     return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
 
 

@@ -72,7 +72,7 @@ class Draws(ABC):
 
     @abstractmethod
     def look(self) -> None:
-        """Now that all is there that was asked for: ask for more, or be done."""
+        """Ask for more replicates or end the run, now that all requested ones have arrived."""
 
     @property
     def replicates(self) -> int:
@@ -86,16 +86,16 @@ class Draws(ABC):
 
     @property
     def share(self) -> float:
-        """Part of it that is done."""
+        """Share of the budget that is finished; 1 if the run is done."""
         return 1.0 if self.done else min(self._received / self.most_blocks, 1.0)
 
     @property
     def fresh(self) -> float:
-        """Part of its blocks that were drawn in this run, and not read."""
+        """Share of the finished blocks that were drawn in this run, not read from the store."""
         return self.drawn / self._received if self._received else 0.0
 
     def next_block(self) -> int | None:
-        """The next block that is wanted now; what an earlier run has left is taken in at once."""
+        """Return the index of the next block to draw, None if none is wanted; stored blocks are received at once."""
         while not self.done and self.size * self._submitted < self.wanted:
             index = self._submitted
             self._submitted += 1
@@ -105,7 +105,8 @@ class Draws(ABC):
         return None
 
     def receive(self, index: int, result: BlockResult) -> None:
-        """Take a finished block; when all are there that were asked for, put them in order."""
+        """Add a finished block; once all requested ones have arrived, join their scores."""
+        # A simulator whose scores depend on the draw would leave arrays of different lengths.
         first = self.scores or next(iter(self._blocks.values()), result.scores)
         if result.scores.keys() != first.keys():
             raise ValueError(
@@ -115,12 +116,14 @@ class Draws(ABC):
         self._received += 1
         self.seconds += result.seconds
         if self.replicates == self.wanted:
+            # Blocks arrive in any order. Joined in the order of replicates, they do not depend on timing.
             new = [self._blocks.pop(i) for i in sorted(self._blocks)]
             parts = [self.scores, *new] if self.scores else new
             self.scores = {name: np.concatenate([part[name] for part in parts]) for name in first}
 
     def fail(self, error: BaseException) -> None:
-        """Nothing more will come of this."""
+        """End this run with an error."""
+        # These errors say all there is to say; a traceback would only show code of ours.
         one_line = isinstance(error, WorkerLostError | OtherCodeError)
         self.error = f"{error}\n" if one_line else traceback_of(error)
         self.done = True
@@ -165,7 +168,7 @@ class Pump:
         self.runs: list[Draws] = []
         self.listener: Callable[[], None] | None = None
         self._calls = Calls(executor, settings.workers)
-        self._waiting: deque[Call] = deque()
+        self._queued_calls: deque[Call] = deque()
         self._complete: list[Draws] = []
 
     @property
@@ -186,8 +189,8 @@ class Pump:
     def call(
         self, deliver: Callable[[Future[Any]], None], function: Callable[..., Any], **arguments: Any
     ) -> None:
-        """Have `function` called, before any block that nobody waits for; a later turn delivers its future."""
-        self._waiting.append(Call(deliver, function, arguments))
+        """Queue a call, ahead of blocks that nobody waits for; a later turn delivers its future."""
+        self._queued_calls.append(Call(deliver, function, arguments))
 
     def turn(self, first: Sequence[Draws] = ()) -> list[Draws]:
         """Keep the workers fed, these runs first, and take in what has finished.
@@ -196,8 +199,9 @@ class Pump:
         """
         room = self._calls.room
         calls = self._blocks(first, room)
-        while self._waiting and len(calls) < room and not self._complete:
-            calls.append(self._waiting.popleft())
+        # A run with all it asked for looks first: what it asks for next is more urgent than what follows.
+        while self._queued_calls and len(calls) < room and not self._complete:
+            calls.append(self._queued_calls.popleft())
         if not self._complete:
             calls += self._blocks(self.runs, room - len(calls))
         for call, future in self._calls.turn(calls, wait_for_one=not self._complete):
@@ -208,11 +212,12 @@ class Pump:
         return complete
 
     def _blocks(self, runs: Iterable[Draws], most: int) -> list[Call]:
-        """So many of the blocks that are wanted, to be drawn; a run that can look already is not kept waiting."""
+        """Return calls for at most `most` blocks that these runs want."""
         wanted: list[Call] = []
         for run in runs:
             while len(wanted) < most and (index := self._next_block(run)) is not None:
                 wanted.append(self._block(run, index))
+            # Stored blocks may have completed this run: it must not wait for more blocks to be sent.
             if self._complete:
                 break
         return wanted
@@ -225,7 +230,7 @@ class Pump:
             run.fail(error)
             return None
         if before < run.replicates:
-            self._note(run)
+            self._mark_if_complete(run)
         return index
 
     def _block(self, run: Draws, index: int) -> Call:
@@ -239,23 +244,25 @@ class Pump:
             "device": self.settings.device,
             "counted": self._drawn_by == COUNTED,
         }
-        return Call(partial(self._take, run, index), draw_here, arguments)
+        return Call(partial(self._receive, run, index), draw_here, arguments)
 
-    def _take(self, run: Draws, index: int, future: Future[tuple[BlockResult, Origin]]) -> None:
+    def _receive(self, run: Draws, index: int, future: Future[tuple[BlockResult, Origin]]) -> None:
+        # Another block broke this run: its claims are broken whatever this one says.
         if run.error:
             return
         try:
             result, there = future.result()
+            # Raises if the worker has other code: then the block counts for nothing.
             unfit = why_not_stored(run.origin, there)
             if self.store is not None and run.key is not None:
                 self.store.leave_out(unfit) if unfit else self.store.add(run.key, index, result)
             run.drawn += 1
             run.receive(index, result)
-            self._note(run)
+            self._mark_if_complete(run)
         except Exception as error:  # breaks the claims on this run and no others
             run.fail(error)
 
-    def _note(self, run: Draws) -> None:
+    def _mark_if_complete(self, run: Draws) -> None:
         if run.replicates == run.wanted:
             self._complete.append(run)
 
@@ -267,6 +274,8 @@ def traceback_of(error: BaseException) -> str:
 
 def _digest(scores: Scores) -> str:
     digest = hashlib.sha256()
+    # Sorted names, the width and a fixed byte order: the hash depends neither on the machine nor on the order
+    # in which the simulator returns its scores.
     for name in sorted(scores):
         width = f"[{scores[name].shape[1]}]" if scores[name].ndim == 2 else ""
         digest.update(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from verify.running.pump import Draws
 
 INTERRUPTED = " (interrupted)"
-"""At the end of the selection of a run that was stopped."""
+"""Ending of the selection of a run that was stopped."""
 
 _SETTINGS = ("seed", "tier", "draws", "data", "replicates", "alpha", "family_error")
 _ROW = ("expected", "surprise", "reading", "standing", "kind", "model_based", "relative", "margin")
@@ -36,7 +36,7 @@ _TABLE = ("replicates", "along", "columns", "groups")
 """What is compared, the most telling first: one difference of a row is told."""
 
 _SHOWN = 100
-"""Characters of a value."""
+"""Most characters of a value in a message."""
 
 CLOSE = 1e-6
 """Relative difference of numbers that two devices may leave: rounding in double precision, through decompositions.
@@ -45,13 +45,13 @@ Where an experiment is in single precision what its claim allows for, if that is
 """
 
 DERIVED = 100
-"""So many times as far as a mean what else is made of the scores may move: the ends of its interval, its skewness."""
+"""Factor by which the ends of an interval and a skewness may differ more than a mean."""
 
 SHARE = 0.05
-"""Of the blocks of a run on a device that are drawn again."""
+"""Share of the blocks of a run on a device that are drawn again on the CPU."""
 
 SECONDS = 60.0
-"""In which that should end; what takes longer is not begun."""
+"""Most seconds for drawing blocks again; a block that would take longer is not begun."""
 
 NONE: Mapping[str, float] = {}
 
@@ -118,9 +118,8 @@ def replay_differences(
         {f"{r.experiment} at {canonical(r.parameters)}": r for r in made.runs if r.experiment not in apart}
         for made in both
     ]
-    if (
-        not whole
-    ):  # where fewer claims are repeated, the others may have asked for more of the same replicates
+    # where fewer claims are repeated, the others may have asked for more of the same replicates
+    if not whole:
         old, new = ({name: run.replicates for name, run in made.items()} for made in runs)
         runs = [{name: run for name, run in made.items() if old.get(name) == new.get(name)} for made in runs]
     rows = [{row.id: row for row in made.rows if row.claim in names} for made in both]
@@ -130,10 +129,10 @@ def replay_differences(
     return [
         *(["the results file was edited after its run (its sha256 does not match)"] * edited(recorded)),
         *(f"{name} {change}" for name, change in settings if change),
-        *_compared(*runs, differ=partial(_run_change, hashed=not close)),
-        *_compared(*rows, differ=partial(_row_change, close=close, single=single, rounding=rounding)),
-        *_compared(*planted, differ=partial(_row_change, close=close, single=single, rounding=NONE)),
-        *_compared(*tables, differ=partial(_table_change, close=close, single=single)),
+        *_differences(*runs, differ=partial(_run_change, hashed=not close)),
+        *_differences(*rows, differ=partial(_row_change, close=close, single=single, rounding=rounding)),
+        *_differences(*planted, differ=partial(_row_change, close=close, single=single, rounding=NONE)),
+        *_differences(*tables, differ=partial(_table_change, close=close, single=single)),
     ]
 
 
@@ -150,7 +149,7 @@ def _run_change(recorded: RunRecord, again: RunRecord, *, hashed: bool) -> str:
     return f"{again.replicates} replicates, scores differ" * (hashed and recorded.sha256 != again.sha256)
 
 
-def _compared(
+def _differences(
     before: Mapping[str, _Made], now: Mapping[str, _Made], *, differ: Callable[[_Made, _Made], str]
 ) -> Iterator[str]:
     for name in dict.fromkeys((*before, *now)):
@@ -167,6 +166,7 @@ def _row_change(
 ) -> str:
     left = rounding.get(recorded.claim, 0.0)
     loose = recorded.experiment in single or left == math.inf
+    # On one device bits are compared, however much rounding the experiment declares.
     close = max(close, left) if close and not loose else close
     if recorded.verdict != again.verdict:
         return f"{recorded.verdict} was recorded, now {again.verdict}"
@@ -178,22 +178,25 @@ def _row_change(
     where = ", at point {}" if len(pairs) > 1 else ""
     for name in _POINT:
         for i, (one, other) in enumerate(pairs):
-            change = _change(getattr(one, name), getattr(other, name), _allowed(one, name, close))
+            change = _change(getattr(one, name), getattr(other, name), _tolerance(one, name, close))
             if change:
                 return f"{name} {change}{where.format(i)}"
     return _field_change(recorded, again, _ROW, close) or _line_change(recorded.curves, again.curves)
 
 
-def _allowed(point: PointOutcome, name: str, close: float) -> float:
-    """Relative difference of a number of a point; some experiments are in single precision and say so."""
+def _tolerance(point: PointOutcome, name: str, close: float) -> float:
+    """Return the relative difference allowed for a number of a point."""
     size = abs(point.measured or 0.0)
+    # An experiment in single precision is further off than rounding in double precision, and says by how much.
     allowed = max(close, point.numerical / size) if close and size > 0 else close
     return allowed if name in _FIRST else DERIVED * allowed
 
 
 def _line_change(recorded: Sequence[Curve], again: Sequence[Curve]) -> str:
-    """Layouts differ in the digits and places of a curve, which no verdict rests on: what is compared is the line."""
+    """Return how the lines of two sets of curves differ; empty if they do not."""
     settings = [canonical([(curve.axis, curve.at) for curve in curves]) for curves in (recorded, again)]
+    # No verdict rests on the digits and places of a curve, which differ between versions: compare the line.
+    # Equal settings imply equally many curves.
     pairs = zip(recorded, again, strict=False)
     if settings[0] == settings[1] and all(same_line(one, other) for one, other in pairs):
         return ""
@@ -214,22 +217,24 @@ def _table_change(recorded: Observed, again: Observed, *, close: float, single: 
 
 
 def _change(recorded: Any, again: Any, close: float = 0.0) -> str:
-    """Values as text, in which a NaN equals itself, and a list, as files have it, a tuple."""
+    """Return the change of a value in words; empty if there is none."""
+    # As text a NaN equals itself, and a tuple the list that a file has in its place.
     one, other = canonical(recorded), canonical(again)
-    if one == other or (close and _near(json.loads(one), json.loads(other), close)):
+    if one == other or (close and _close_values(json.loads(one), json.loads(other), close)):
         return ""
     one, other = (text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..." for text in (one, other))
     return f"{one} was recorded, now {other}"
 
 
-def _near(one: Any, other: Any, close: float) -> bool:
+def _close_values(one: Any, other: Any, close: float) -> bool:
     """Whether two values differ by numbers that are close alone."""
     if isinstance(one, int | float) and isinstance(other, int | float):  # a whole number has lost its point
+        # The absolute part is for a zero, from which rounding noise has no finite relative difference.
         return math.isclose(one, other, rel_tol=close, abs_tol=close * close)
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return all(_near(a, b, close) for a, b in zip(one, other, strict=True))
+        return all(_close_values(a, b, close) for a, b in zip(one, other, strict=True))
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        return all(_near(value, other[name], close) for name, value in one.items())
+        return all(_close_values(value, other[name], close) for name, value in one.items())
     return one == other
 
 
@@ -262,17 +267,17 @@ class Again(NamedTuple):
         short = f" ({self.asked} asked for)" * (self.drawn < self.asked)
         agree = "judged scores agree" if self.drawn else "nothing was compared"
         failed = [f"{name} could not be drawn there: {reason}" for name, reason in self.failed.items()]
-        parts = [*([] if self.off else [agree]), *_differing(self.off), *_differing(self.other), *failed]
+        parts = [*([] if self.off else [agree]), *_in_words(self.off), *_in_words(self.other), *failed]
         where = f"{self.drawn} of {self.blocks} blocks of {device} drawn again on the CPU{short}"
         return f"{where}: {'; '.join(parts)}"
 
     def doubts(self, device: str) -> list[str]:
         """Return the differences that count against the run."""
-        differences = "; ".join(_differing(self.off))
+        differences = "; ".join(_in_words(self.off))
         return [f"scores of {device} that the CPU does not reproduce: {differences}"] * bool(self.off)
 
 
-def _differing(found: Mapping[str, float]) -> list[str]:
+def _in_words(found: Mapping[str, float]) -> list[str]:
     return [f"{name} differs by {gap:.2g}" for name, gap in found.items()]
 
 
@@ -319,6 +324,7 @@ def draw_again(
     end, drawn = time.monotonic() + seconds, 0
     try:
         for run, index in (blocks[place] for place in order.tolist()):
+            # Skip this block and go on: a cheaper one may still fit.
             if time.monotonic() + run.seconds / run.blocks > end:
                 continue
             try:
@@ -332,9 +338,8 @@ def draw_again(
                     size=run.size,
                     counted=settings.drawn_by == COUNTED,
                 ).scores
-            except (
-                Exception
-            ) as error:  # what the host has no memory for, say: the run has its report all the same
+            # The host may lack the memory, for example: the run has its report all the same.
+            except Exception as error:
                 failed.setdefault(run.name, str(error).partition("\n")[0] or type(error).__name__)
                 continue
             drawn += 1
@@ -343,13 +348,18 @@ def draw_again(
                 place = run.name, score
                 difference, gap = _gap(here, run.scores[score][index * run.size : (index + 1) * run.size])
                 known, left = judged.get(place), experiment.rounding.get(score, 0.0) if experiment else 0.0
+                # Infinite rounding bounds nothing; `loose` below decides which list such a difference goes
+                # to.
                 if gap <= (left if CLOSE < left < math.inf else CLOSE) or difference <= (known or 0.0):
                     continue
                 loose = left == math.inf or bool(experiment and experiment.single)
+                # A claim on single precision that knows no numerical error is not held to one.
                 held = known is not None and (known > 0 or not loose)
+                # An indicator flips wherever rounding moves a number across its threshold.
                 found = off if held and not np.isin(here, (0.0, 1.0)).all() else other
                 found[", ".join(place)] = max(gap, found.get(", ".join(place), 0.0))
     except KeyboardInterrupt:
+        # The run is over and has its report: an interrupt ends this comparison and keeps what was found.
         pass
     return Again(drawn, wanted, len(blocks), off, other, failed)
 
@@ -359,6 +369,7 @@ def _gap(here: NDArray[np.float64], there: NDArray[np.float64]) -> tuple[float, 
     size = float(np.abs(here[np.isfinite(here)]).max(initial=0.0)) or 1.0
     with np.errstate(invalid="ignore"):
         apart = np.abs(here - there)
+    # Two infinities subtract to NaN, and so does NaN from anything: infinitely far, unless both are the same.
     apart[np.isnan(apart)] = math.inf
     apart[(here == there) | (np.isnan(here) & np.isnan(there))] = 0.0
     largest = float(apart.max(initial=0.0))

@@ -38,7 +38,7 @@ WORTH_STARTING = 5.0
 """Seconds of work below which other processes are not started: each loads torch first."""
 
 WORKERS_PER_CORE = 16
-"""More local processes than this would only wait for each other, each with a library in memory."""
+"""Most local processes per core: more would only wait for each other, each with the libraries in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,10 +99,9 @@ class Request:
 
 
 def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) -> Request:
-    """Check the options and resolve them; `tier` and `report_dir` are what holds where the option is not given.
+    """Return the checked and resolved request; `tier` and `report_dir` are used where the option is not given.
 
-    A replay leaves no report unless it is told where: it must not replace the one it is compared with. It draws
-    everything itself: replicates that were read would show nothing.
+    A replay leaves no report unless it is told where, and draws everything itself.
 
     Raises
     ------
@@ -124,6 +123,7 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     settings = Settings(
         seed=_seed(o, replay),
         tier=_tier(o.tier or (replay.suite.tier if replay else tier)),
+        # A device of the cluster need not exist in this process.
         device=resolve_device(o.device, here=not o.executor),
         replicates=replay.suite.replicates if replay else o.replicates,
         data=o.data or (replay.suite.data if replay else DIGITS),
@@ -133,10 +133,11 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
         require_between("--workers", 1, WORKERS_PER_CORE * default_workers(), o.workers)
     if settings.data != DIGITS:  # before the claims are loaded, which takes seconds
         data.require_file(Path(settings.data))
-    gone = _gone(o.claim, replay) if replay else ()
+    gone = _missing_ids(o.claim, replay) if replay else ()
     candidates = _selected(o, replay, settings.tier, gone)
     settings = replace(settings, workers=o.workers or _workers(candidates, settings.device))
     waiting = {item.id: needed for item in candidates if (needed := unmet(item, settings.data))}
+    # Skipping is for a broad selection. What was named, recorded or is all there is must not vanish silently.
     if waiting and (o.claim or replay or len(waiting) == len(candidates)):
         name, needed = next(iter(waiting.items()))
         raise ValueError(f"claim {name} needs {needed}, got {settings.data}")
@@ -144,13 +145,13 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     absent = {*waiting, *gpu_only.left_out}
     listed = [*(item for item in candidates if not isinstance(item, Observation)), *gpu_only.observations]
     selected = on_images([item for item in listed if item.id not in absent], settings.data)
-    if (
-        settings.replicates is not None
-    ):  # below `FEWEST` no interval is judged: such a run could decide nothing
+    # below `FEWEST` no interval is judged: such a run could decide nothing
+    if settings.replicates is not None:
         sampled = any(isinstance(item, Claim | StatisticalProperty) for item in selected)
         require_between("--replicates", FEWEST if sampled else 1, MOST_REPLICATES, settings.replicates)
     papers = registry.papers_with(o.claim)
     named = ", ".join([*o.claim, *o.paper])
+    # A replay must not replace the report that it is compared with.
     folder = o.report_dir or (None if replay else report_dir)
     return Request(
         options=o,
@@ -184,7 +185,7 @@ def _tier(word: str) -> Tier:
     return Tier(word)
 
 
-def _gone(names: Sequence[str], replay: Results) -> tuple[str, ...]:
+def _missing_ids(names: Sequence[str], replay: Results) -> tuple[str, ...]:
     """The recorded claims and observations that this version no longer has: skipped, unless they are asked for."""
     recorded, known = names_in(replay), set(registry.ids())
     absent = [name for name in names if name not in recorded]
@@ -193,6 +194,7 @@ def _gone(names: Sequence[str], replay: Results) -> tuple[str, ...]:
     if not recorded:
         raise ValueError("the results file of --replay judges no claim")
     unknown = tuple(name for name in names or recorded if name not in known)
+    # Claims asked for by name, or all there are, cannot be skipped.
     if unknown and (names or len(unknown) == len(recorded)):
         raise ValueError(f"--replay: this version has no claim {', '.join(unknown)}")
     return unknown
@@ -218,6 +220,7 @@ def _workers(items: Sequence[Item], device: str) -> int:
     costs: dict[str, float] = {}
     for item in items:
         if isinstance(item, Claim):  # several may read one experiment, whose seconds are those of a point
+            # One entry per experiment: several claims may share its draws.
             costs[item.experiment.id] = item.experiment.seconds * len(item.experiment.points)
         elif isinstance(item, Observation):
             costs[item.id] = item.seconds * len(item.points) * item.replicates
@@ -229,6 +232,7 @@ def _workers(items: Sequence[Item], device: str) -> int:
 def _gpu_only(items: Sequence[Item], o: Options, replay: Results | None, settings: Settings) -> GpuOnly:
     """Select the observations that need a GPU; one that is named and cannot run is refused."""
     observations = [item for item in items if isinstance(item, Observation)]
+    # Only a device of this machine can be asked how much memory is free.
     known = any(each.cost for each in observations) and settings.device != "cpu" and not o.executor
     recorded: dict[str, set[str]] = {}
     for run in replay.runs if replay else ():

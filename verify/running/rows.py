@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from verify.running.settings import Settings
 
 CURVE_POINTS = 13
-"""Places across the points and beside them, between which a curve takes those it needs to look smooth."""
+"""Places of the first grid of a curve, across the points and next to them."""
 
 STRAIGHT = 1 / 400
-"""Part of an axis by which a line may miss: less than a pixel."""
+"""Largest error of a line, as a share of its axis: less than a pixel."""
 
 REACH = 3.0
 """Ranges of the prediction beyond which no picture shows a rival: there its bends do not count."""
 
 HALVINGS = 9
-"""Of the distance of two such places where a formula bends or jumps: less than a pixel is left."""
+"""Most halvings of the distance between two places of the grid: less than a pixel is left."""
 
 SHOWN = 7
 """Digits of a curve: fewer would miss the table, which is to be met to a millionth; a picture shows four."""
@@ -91,6 +91,7 @@ def claim_row(
         curves=_curves(claim, reading, found, between=False) if claim.axis else [],
         model_based=claim.kind in MODEL_BASED,
     )
+    # Formulas between the points take time, which a picture of the points alone does not need.
     if row.curves and not drawn_at_points_only(row):
         row = replace(row, curves=_curves(claim, reading, found, between=True))
     for stray in strays(row):
@@ -159,6 +160,7 @@ def row_of(
     **facts: Any,
 ) -> Row:
     """The row of one reading, whatever the kind of claim; `facts` are the fields that its kind fills."""
+    # A claim with a printed reading says that this reading is wrong: our copy of the formula must fail.
     expected = Verdict.DISAGREES if label == PRINTED else claim.expected
     return Row(
         id=row_id(claim, label),
@@ -193,27 +195,26 @@ def row_of(
 
 
 def _excused(claim: AnyClaim, expected: Verdict, settings: Settings, facts: Mapping[str, Any]) -> bool:
-    """Whether to be undecided is no surprise: for a reason that was foreseen.
-
-    Nothing excuses a mean that a size model extrapolates to beyond two margins. Budgets that the caller lowered and
-    images of their own excuse the rest, and so does a test of fit that chance alone may have failed.
-    """
+    """Return whether an undecided verdict is no surprise, because its reason was foreseen."""
     drawn = claim.experiment if isinstance(claim, Claim) else claim
     budget = drawn.budget if isinstance(drawn, Experiment | StatisticalProperty) else 0
     lowered = settings.replicates is not None and settings.replicates < budget
+    # The caller chose fewer replicates than planned, or images that the claim was not planned for.
     if lowered or (facts.get("data") and settings.data != DIGITS):
         return True
     points: Sequence[PointOutcome] = facts.get("points", ())
     modelled = bool(facts.get("model_based"))
     far = (abs(at.measured - at.predicted) > SEPARATION * at.margin for at in points)
+    # A mean this far off is evidence against the theory, not a lack of replicates.
     if modelled and expected is Verdict.AGREES and any(far):
         return False
+    # The test of fit of a size model fails once in a thousand runs even if the model holds.
     by_chance = modelled and all(at.reason in BY_CHANCE for at in points if at.verdict == Verdict.UNDECIDED)
     return bool(claim.may_be_undecided.strip()) or by_chance
 
 
 def require_separated(rivals: Sequence[str], outcomes: list[PointOutcome]) -> None:
-    """A rival that is nowhere two tolerances away would make the check one that cannot fail."""
+    """Refuse a check with a rival that is nowhere two tolerances away: such a check cannot fail."""
     rejected = {rival.name for o in outcomes for rival in o.rivals if rival.rejected}
     for name in rivals:
         if name not in rejected:
@@ -233,6 +234,7 @@ def _curves(claim: Claim, reading: Reading, found: Found, *, between: bool) -> l
     points = [Point(**o.parameters) for o in next(iter(found.values()))]
     settings = {_setting(claim, p): p for p in points}
     others = [r for r in found if r is not reading and r.score == reading.score]
+    # Inputs were measured at the points only, so nothing can be predicted between them.
     if claim.inputs:
         made = [_measured_curve(claim, reading, found, others, at) for at in settings]
         return [curve for curve in made if curve.x][:MOST_CURVES]
@@ -277,6 +279,7 @@ def _measured_curve(
     mine = dict(sorted(here[reading].items()))
     values = [{rival.name: rival.value for rival in o.rivals} for o in mine.values()]
     rivals = {name: [each[name] for each in values] for name in _rivals(claim, reading)}
+    # The other reading may not apply at all of these points: NaN leaves a gap in its line.
     said = {r.label: [here[r][x].predicted if x in here[r] else math.nan for x in mine] for r in others}
     return _rounded_curve(claim, at, mine, (o.predicted for o in mine.values()), {**rivals, **said})
 
@@ -287,7 +290,9 @@ def _grid(values: Sequence[float]) -> list[float]:
     Where the places are whole numbers there is nothing between two of them.
     """
     low, high = float(min(values)), float(max(values))
+    # A single point has no range: reach half of its value to each side.
     reach = 0.25 * (high - low) or 0.5 * abs(high)
+    # Stay above 0: many formulas end there.
     start, end = max(low - reach, low / 2) if low > 0 else low - reach, high + reach
     if spans_decades([start, end]):
         start, end = low / (high / low) ** 0.1, high * (high / low) ** 0.1
@@ -310,12 +315,12 @@ def _curve(
         return [_value(claim, formula, at, x) for formula in (reading.predict, *rivals.values())]
 
     whole = isinstance(at[claim.axis], int)
-    found = _bends(x, said, whole=whole) if between else {v: said(v) for v in x}
+    found = _refined(x, said, whole=whole) if between else {v: said(v) for v in x}
     predicted, *values = zip(*found.values(), strict=True)
     return _rounded_curve(claim, at, found, predicted, dict(zip(rivals, values, strict=True)))
 
 
-def _bends(
+def _refined(
     grid: Sequence[float], said: Callable[[float], list[float]], *, whole: bool = False
 ) -> dict[float, list[float]]:
     """Return formulas on a grid that is refined until curves between its places look straight.
@@ -328,19 +333,22 @@ def _bends(
     if not scale:  # a prediction of 0 everywhere: the rivals have a range
         predicted = [y for values in known.values() for y in values]
         scale, _ = _extent(predicted)
+    # Rivals that leave the picture may bend there: nobody sees it, and each bend costs evaluations.
     finite = [y for y in predicted if math.isfinite(y)] or [0.0]
     seen = min(finite) - REACH * scale, max(finite) + REACH * scale
     along = math.log if spans_decades([grid[0], grid[-1]]) else float
     between = [(a, b, HALVINGS) for a, b in pairwise(grid)]
     while between:
         a, b, left = between.pop()
+        # The middle as the eye sees it on a logarithmic axis.
         m = math.sqrt(a * b) if along is math.log else (a + b) / 2
         m = float(round(m)) if whole else _as_drawn(m)
+        # Rounding may have moved the middle onto an end: nothing is left between.
         if left and a < m < b:
             known[m] = said(m)
             share = (along(m) - along(a)) / (along(b) - along(a))
             values = zip(known[a], known[m], known[b], strict=True)
-            if any(_bent(y, share, scale, decades, seen) for y in values):
+            if any(_is_bent(y, share, scale, decades, seen) for y in values):
                 between += [(a, m, left - 1), (m, b, left - 1)]
     return dict(sorted(known.items()))
 
@@ -354,7 +362,7 @@ def _extent(predicted: Sequence[float]) -> tuple[float, float]:
     return (high - low) or abs(high), math.log(high / low) if spans_decades(finite) else 0.0
 
 
-def _bent(
+def _is_bent(
     y: tuple[float, float, float], share: float, scale: float, decades: float, seen: tuple[float, float]
 ) -> bool:
     """Whether the value between two lies visibly off the line that joins them, or one of the three is no number."""
@@ -363,6 +371,7 @@ def _bent(
     left, middle, right = (min(max(value, seen[0]), seen[1]) for value in y)
     if abs(left + share * (right - left) - middle) > STRAIGHT * scale:
         return True
+    # On a logarithmic axis bends of the smallest values show too.
     if not decades or min(y) <= 0:
         return False
     left, middle, right = y

@@ -54,7 +54,7 @@ class Sampled:
         """The rows of one claim, one for each of its readings."""
         judged, runs = self._claims[claim.id]
         finish(runs, self._pump)
-        self._tell_apart(claim, judged[0], runs)
+        self._draw_until_rivals_rejected(claim, judged[0], runs)
         failed = next((error for run in runs if (error := run.error_of(claim))), "")
         if failed:
             return [broken_row(claim, failed, self._settings)]
@@ -62,12 +62,10 @@ class Sampled:
         found = {r: [o for run in runs for o in run.outcomes(claim, r)] for r in judged}
         return [claim_row(claim, reading, found, seconds, self._settings) for reading in found]
 
-    def _tell_apart(self, claim: Claim, own: Reading, runs: Sequence[Run]) -> None:
-        """Draw on where a claim is decided and yet a rival stands everywhere, until none does or the budget ends.
-
-        The guards stand in the way of a rival's own interval for longer: its deviations are larger and more skewed.
-        """
+    def _draw_until_rivals_rejected(self, claim: Claim, own: Reading, runs: Sequence[Run]) -> None:
+        """Draw further replicates of a decided claim until each rival is rejected somewhere or the budget ends."""
         trials = [(run, trial) for run in runs for trial in run.trials_of(claim, own)]
+        # The guards withhold a rival's own interval for longer: its deviations are larger and more skewed.
         while all(trial.decided for _, trial in trials):
             rivals = [rival for run, trial in trials for rival in trial.outcome(run.scores).rivals]
             missed = set(claim.rivals).difference(rival.name for rival in rivals if rival.rejected)
@@ -159,41 +157,48 @@ class _Trial:
         return bool(self.error) or self.decided or (self.judgement is not None and self.fixed is not None)
 
     def look(self, scores: Scores, later: int | None = None) -> None:
-        """Judge on all replicates so far, or `later` on so many again, for the rivals: the verdict stays.
-
-        A crashing prediction breaks its own claim and no other.
-        """
+        """Judge on all replicates so far, or `later` on so many again, for the rivals: the verdict stays."""
         try:
-            mine, count = self._mine(scores), later or self.fixed
+            mine, count = self._component_scores(scores), later or self.fixed
+            # Other claims may have asked for more of these replicates: a kind
+            # judged at a fixed number must not see them.
             if count is not None:
                 mine = {name: column[:count] for name, column in mine.items()}
                 if len(next(iter(mine.values()))) < count:
                     return
             found = judge(self.claim, self.reading, self.point, mine, self.alpha)
-        except Exception as error:
+        except Exception as error:  # a crashing prediction breaks its own claim and no other
             self.error = traceback_of(error)
             return
         if later is None:
             self.judgement = found
             self.trail.append(found)
         else:
+            # The record has the rivals of the last look, so it must be made anew.
             self.later, self.recorded = found, None
 
     def outcome(self, scores: Scores) -> PointOutcome:
-        """The record of the last judgement, made once for each."""
+        """Return the record of the last judgement; it is kept until the next one."""
         if self.judgement is None:
             raise RuntimeError(f"{self.claim.id} has not been judged at {self.point}")
         if self.recorded is None:
-            arguments = self.claim, self.reading, self.point, self.judgement, self._mine(scores), self.trail
+            arguments = (
+                self.claim,
+                self.reading,
+                self.point,
+                self.judgement,
+                self._component_scores(scores),
+                self.trail,
+            )
             self.recorded = outcome(*arguments, self.alpha, later=self.later)
         return self.recorded
 
-    def _mine(self, scores: Scores) -> Scores:
+    def _component_scores(self, scores: Scores) -> Scores:
         return at_component(self.claim, self.run_at, scores, self.component)
 
 
 class Run(Draws):
-    """An experiment at one point: blocks in, verdicts out."""
+    """An experiment at one point, with all readings that are judged on its replicates."""
 
     def __init__(
         self, experiment: Experiment, point: Point, settings: Settings, tried_at: Sequence[int]
@@ -203,12 +208,13 @@ class Run(Draws):
         self.experiment, self.expected = experiment, experiment.seconds
         self.trials: list[_Trial] = []
         self._tried_at, self._looks = tuple(tried_at), list(tried_at)
-        self._ask()
+        self._request_next_look()
 
     def add(self, claim: Claim, judged: Sequence[Reading], alpha: float) -> None:
         """Judge a claim here, on these readings, with this error of each interval."""
         fixed = replicates_fixed(claim)
         if fixed is not None:
+            # A lowered budget ends before the usual number.
             fixed = min(fixed, self._looks[-1])
         for reading in judged:
             trial = partial(_Trial, claim, reading, alpha, self.point)
@@ -219,7 +225,7 @@ class Run(Draws):
                 self.trials += [trial(*place, fixed) for place in at]
             except Exception as error:  # the formula crashes here as it would at a look
                 self.trials.append(trial(self.point, error=traceback_of(error)))
-        self._ask()
+        self._request_next_look()
 
     def look(self) -> None:
         """Judge what is not settled; ask for the replicates of the next look if anything is left."""
@@ -231,18 +237,19 @@ class Run(Draws):
             self.fail(error)
             return
         self._looks = [n for n in self._looks if n > self.wanted]
-        self._ask()
+        self._request_next_look()
 
     def next_look(self, replicates: int) -> int | None:
         """The number of replicates at which a verdict is tried after so many; None where the budget ends."""
         return next((n for n in self._tried_at if n > replicates), None)
 
     def draw_on(self, replicates: int) -> None:
-        """Ask for so many though all is decided, unless they are there."""
+        """Request this many replicates, for the rivals, although every verdict is decided."""
+        # More may be there already, because another claim shares this run.
         if replicates > self.replicates:
             self.done, self.wanted = False, replicates
 
-    def _ask(self) -> None:
+    def _request_next_look(self) -> None:
         self.done = not self._looks or all(trial.settled for trial in self.trials)
         self.wanted = 0 if self.done else self._looks[0]
 

@@ -15,7 +15,7 @@ FULL_FACTOR = 8
 """Replicates of the full tier to those of the default one."""
 
 FULL_REPEATS = 4
-"""The same for observations, of which eight times as many would take hours."""
+"""Replicates of an observation in the full tier to those of the default one; eight times as many would take hours."""
 
 STREAMS, COUNTED = "streams", "counted"
 
@@ -38,16 +38,17 @@ class Settings:
     draws: str = ""
 
     def __post_init__(self) -> None:
-        if self.draws == self._usual:
+        # The usual source is stored as empty: whether a run names it or not, stored blocks and records are the same.
+        if self.draws == self._default_source:
             object.__setattr__(self, "draws", "")
 
     @property
     def drawn_by(self) -> str:
         """`STREAMS` or `COUNTED`."""
-        return self.draws or self._usual
+        return self.draws or self._default_source
 
     @property
-    def _usual(self) -> str:
+    def _default_source(self) -> str:
         return STREAMS if self.device == "cpu" else COUNTED
 
     def budget(self, experiment: Experiment) -> int:
@@ -64,5 +65,6 @@ class Settings:
 
     def looks(self, experiment: Experiment) -> list[int]:
         """Numbers of replicates at which verdicts are tried: those of the budget, and the default one itself."""
+        # A larger budget also looks where the default one ends, so both have the same looks up to there.
         found, own = looks(self.budget(experiment)), BLOCK * math.ceil(experiment.budget / BLOCK)
         return sorted({*found, own}) if own < found[-1] else found

@@ -90,9 +90,12 @@ class Store:
     def read(self, where: Key, most: int, size: int = BLOCK) -> dict[int, BlockResult]:
         """The sound ones of the first `most` blocks of `size`, by index; of two, the one added last."""
         found: dict[int, BlockResult] = {}
+        # Connecting would create the file.
         if self.fresh or not self.path.exists():
             return found
+        # Rows come newest first: `--fresh` may have drawn a stored block again.
         for index, *fields in self._execute(_READ, (*where, most)):
+            # SQLite does not enforce the type of a column: an edited file may hold anything.
             if (
                 type(index) is int
                 and index not in found
@@ -104,6 +107,7 @@ class Store:
 
     def add(self, where: Key, index: int, result: BlockResult) -> None:
         """Append a block; the file is in order whenever the process ends."""
+        # The hash covers the name too, so a block filed under another key or index is not sound.
         layout, scores = _encoded(result.scores)
         digest = _digest(where, index, layout, scores)
         self._execute(_ADD_RUN, where)
@@ -116,16 +120,18 @@ class Store:
             self._say(f"{self.path}: {what} are not stored")
 
     def begin(self) -> None:
-        """Open the file, or make it: from then on `exclusive` finds something to lock."""
+        """Open the file or create it; from then on `exclusive` has a file to lock."""
+        # One message is enough, and a full disk would fail at every block.
         if self._connection is None and not self._given_up:
             try:
-                self._connection = _opened(self.path)
+                self._connection = _open(self.path)
             except (sqlite3.Error, OSError) as error:
                 self._give_up(error)
 
     def close(self) -> None:
         """Close the file; what a full disk has no room for stays in the log beside it."""
         if self._connection is not None:
+            # Closing works the log into the file, for which a full disk has no room.
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
         self._connection = None
@@ -139,7 +145,7 @@ class Store:
             return []
 
     def _give_up(self, error: Exception) -> None:
-        """Never to be opened again: so this is said once."""
+        """Close the store for good, and say so once."""
         self.close()
         self._given_up = True
         self._say(f"{self.path}: {error}; the run goes on, but what it draws from here on is not stored")
@@ -155,15 +161,18 @@ def exclusive(folder: Path) -> Iterator[None]:
         If another run does not let go of it.
     """
     path = folder / FILE
+    # Where nothing is stored there is no file to lock.
     if not path.is_file():
         yield
         return
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
     try:
         try:
+            # SQLite has the locks that work between processes on all systems, and
+            # drops them if the process is killed.
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.Error as error:
-            if _code(error) == sqlite3.SQLITE_BUSY:
+            if _primary_code(error) == sqlite3.SQLITE_BUSY:
                 raise TimeoutError(0, f"another run is writing its report to {folder}; run again") from None
             # a disk without room for a lock has none for another report either
         yield
@@ -171,11 +180,16 @@ def exclusive(folder: Path) -> Iterator[None]:
         connection.close()
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open(path: Path) -> sqlite3.Connection:
+    # `isolation_level=None`: without it the module would begin transactions of its own. Each insert is
+    # committed at once, so a kill loses no stored block.
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+    # A damaged text must fail its hash, not raise while it is read.
     connection.text_factory = lambda raw: raw.decode(errors="replace")
     try:
+        # The file may come from somewhere else: nothing in its schema may call functions.
         connection.execute("PRAGMA trusted_schema = OFF")
+        # Checked before anything is written: the file may belong to another program or version.
         _require_ours(connection)
         _write_ahead(connection)
         _create(connection)
@@ -188,6 +202,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 def _require_ours(connection: sqlite3.Connection) -> None:
     ((check,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
     ((application,),) = connection.execute("PRAGMA application_id").fetchall()
+    # A new file has neither an application id nor tables.
     ours = application in (0, APPLICATION) and _schema(connection) in ([], [BLOCKS, RUNS])
     if check != "ok" or not ours:
         raise sqlite3.DatabaseError("no sound store of replicates of this version, remove it")
@@ -199,16 +214,18 @@ def _schema(connection: sqlite3.Connection) -> list[str]:
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Readers and one writer at a time; the switch itself does not wait for its turn."""
+    """Switch to a log that lets readers work while one run writes."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
+            # A power cut may lose the last blocks but not damage the file, and no block waits for the disk.
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
             return
         except sqlite3.OperationalError as error:
-            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            # The switch fails at once if another run holds the file: the timeout of the connection does not apply.
+            if _primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
         time.sleep(0.01)
 
@@ -218,19 +235,22 @@ def _create(connection: sqlite3.Connection) -> None:
     if _schema(connection):
         return
     connection.execute("BEGIN IMMEDIATE")
+    # Another run may have made the tables while this one waited for its turn.
     if not _schema(connection):
         for statement in (RUNS, BLOCKS, f"PRAGMA application_id = {APPLICATION}"):
             connection.execute(statement)
     connection.execute("COMMIT")
 
 
-def _code(error: sqlite3.Error) -> int:
+def _primary_code(error: sqlite3.Error) -> int:
+    # The low byte is the primary code, whatever extended code a version of SQLite gives.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def _encoded(scores: Scores) -> tuple[str, bytes]:
     """Names and shapes as JSON, and the raw numbers one after the other."""
     layout = json.dumps({name: values.shape for name, values in scores.items()})
+    # A fixed byte order, for the store may move to another machine.
     return layout, b"".join(np.ascontiguousarray(v, dtype="<f8").tobytes() for v in scores.values())
 
 
@@ -239,10 +259,12 @@ def _decoded(
 ) -> BlockResult | None:
     """A row as a block; None where it is not what was written."""
     kinds = (type(layout), type(scores), type(seconds))
+    # `not seconds >= 0` is true for NaN as well.
     if kinds != (str, bytes, float) or digest != _digest(where, index, layout, scores) or not seconds >= 0:
         return None
     try:
         return BlockResult(_arrays(json.loads(layout), scores, size), seconds)
+    # Deeply nested JSON exhausts the recursion limit.
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -254,6 +276,7 @@ def _arrays(layout: dict[str, list[int]], raw: bytes, rows: int) -> Scores:
         if shape[:1] != [rows] or len(shape) > 2 or not all(type(n) is int and n >= 0 for n in shape):
             raise ValueError(f"scores must have one row per replicate, got shape {shape}")
         size = rows * (shape[1] if len(shape) == 2 else 1)
+        # `astype` copies: arrays from a buffer are read-only and keep the stored byte order.
         found[name] = numbers[start : start + size].reshape(shape).astype(np.float64)
         start += size
     if start != len(numbers):

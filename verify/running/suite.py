@@ -37,7 +37,7 @@ from verify.running.store import Store
 from verify.running.workers import open_workers
 
 MOST_UNDECIDED = 0.05
-"""Part of what was judged that may stay undecided, whatever was selected."""
+"""Largest share of undecided verdicts in a run, whatever was selected."""
 
 PACKAGES = ("numpy", "scipy", "sympy", "mpmath", "torch", "matplotlib", "hypothesis", "pytest")
 
@@ -54,10 +54,12 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
     ValueError, OSError
         If the folder of the report cannot be written, the workers cannot be had or a ledger cannot be read.
     """
+    # A ledger that cannot be read ends the run before anything is drawn.
     register.ledgers(request.papers)
     folder = request.report_dir
     if folder is not None:
         require_writable(folder)
+    # A replay that read stored replicates would compare the recorded run with itself.
     fresh = request.options.fresh or request.replay is not None
     with (
         contextlib.nullcontext() if folder is None else Store(folder, say, fresh=fresh) as store,
@@ -145,8 +147,9 @@ def _with_claim_facts(rows: Sequence[Row], only: registry.Only) -> list[Row]:
 def planted_rows(settings: Settings) -> list[Row]:
     """One wrong theory per kind of check, judged like any other claim; each must come out *disagrees*.
 
-    They keep their own budget: a run of few replicates would not catch them.
+    They keep their own budget.
     """
+    # A run of few replicates would not catch them.
     session = Session(PLANTED, replace(settings, replicates=None), SerialExecutor())
     return [row for claim in PLANTED for row in session.rows(claim)]
 
@@ -198,6 +201,7 @@ def version() -> str:
     """The installed version of the project."""
     try:
         return importlib.metadata.version("losscurv")
+    # A checkout that was never installed has no version.
     except importlib.metadata.PackageNotFoundError:
         return "unknown"
 
@@ -271,6 +275,7 @@ def _host(session: Session, request: Request) -> dict[str, Any]:
     return {
         "finished": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "wall_seconds": round(session.progress().elapsed, 1),
+        # Processor time of a cluster's workers cannot be seen from here.
         **({} if executor else {"cpu_seconds": round(session.cpu_seconds(), 1)}),
         "workers": session.settings.workers,
         "executor": executor or "local",
@@ -302,6 +307,7 @@ def _computed_on_cpu(items: Sequence[AnyClaim | Observation]) -> dict[str, str]:
 
 def _derivations(papers: Collection[str]) -> list[dict[str, str]]:
     """The symbolic derivations as LaTeX: those of `theory` for papers of this package, of other papers their own."""
+    # Imported here, for a run without derivations does not need sympy.
     from sympy import latex
 
     from theory.derivations import every_derivation

@@ -16,7 +16,7 @@ from simulate.monte_carlo import DaskExecutor, SerialExecutor, open_executor
 from verify.signals import handling, interrupt
 
 DEATHS = 3
-"""So many workers lost to one call end it. The last time it runs alone, so that no other call can be to blame."""
+"""Lost workers after which a call fails."""
 
 PATIENCE = 1.0
 """Seconds between two looks at calls of which none has finished."""
@@ -33,6 +33,7 @@ def open_workers(workers: int, address: str | None = None) -> Iterator[Executor]
     An exception that passes through, an interruption above all, does not wait for the blocks in progress. To be
     terminated counts as an interruption too: what is finished is kept, and no worker stays behind.
     """
+    # Children that the caller started are not ours to stop.
     others = set(multiprocessing.active_children())
     with contextlib.ExitStack() as stack:
         if address is not None or workers == 1:
@@ -46,13 +47,14 @@ def open_workers(workers: int, address: str | None = None) -> Iterator[Executor]
                 executor.start()
             yield executor
         except BaseException:
+            # Leaving the pool would wait for the blocks in progress: end its processes first.
             for worker in set(multiprocessing.active_children()) - others:
                 worker.terminate()
             raise
 
 
 FEW = 32
-"""Figures that are drawn by the time the workers that could help have started."""
+"""Number of figures that one process draws while further workers would start."""
 
 
 @contextlib.contextmanager
@@ -83,6 +85,7 @@ class Pool(Executor):
         They inherit that it is ignored.
         """
         with handling(signal.SIGINT, signal.SIG_IGN):
+            # The pool starts a process when a call finds none idle: as many calls start all of them.
             for _ in range(self.workers):
                 self._processes.submit(os.getpid)
 
@@ -91,6 +94,7 @@ class Pool(Executor):
         try:
             return self._processes.submit(fn, *args, **kwargs)
         except BrokenExecutor:
+            # A pool that has lost a process refuses all further calls.
             self._stack.close()
             self._processes = self._stack.enter_context(open_executor(self.workers))
             self.start()
@@ -128,8 +132,8 @@ class Calls:
 
     def __init__(self, executor: Executor, workers: int) -> None:
         self.executor, self._workers = executor, workers
-        self._flying: dict[Future[Any], Call] = {}
-        self._again: deque[Call] = deque()
+        self._underway: dict[Future[Any], Call] = {}
+        self._to_resend: deque[Call] = deque()
 
     @property
     def workers(self) -> int:
@@ -139,68 +143,79 @@ class Calls:
     @property
     def room(self) -> int:
         """Number of further calls that keep the workers busy; none while one is watched alone."""
-        underway = [*self._flying.values(), *self._again]
+        underway = [*self._underway.values(), *self._to_resend]
+        # A call that has already lost two workers runs alone, so that it alone is to blame for a third.
         if any(call.deaths == DEATHS - 1 for call in underway):
             return 0
         one_by_one = isinstance(self.executor, SerialExecutor) or self.workers == 1
+        # Two calls per worker: the next one waits at the worker when it finishes one. A serial executor
+        # computes while it submits, so more than one would only delay urgent calls.
         return (1 if one_by_one else 2 * self.workers) - len(underway)
 
     def turn(self, calls: Iterable[Call] = (), *, wait_for_one: bool = True) -> Landed:
         """Send these calls and take in those that have finished; wait for one of all, but not for long."""
         for call in calls:
-            self._fly(call)
+            self._submit(call)
         self._send_again()
         patience = PATIENCE if wait_for_one else 0.0
-        finished, _ = wait(self._flying, timeout=patience, return_when=FIRST_COMPLETED)
-        landed = [end for future in finished if (end := self._landed(self._flying.pop(future), future))]
+        finished, _ = wait(self._underway, timeout=patience, return_when=FIRST_COMPLETED)
+        landed = [
+            end
+            for future in finished
+            if (end := self._result_unless_resent(self._underway.pop(future), future))
+        ]
+        # Futures of a lost scheduler never finish: nothing would end the wait.
         if not finished and isinstance(self.executor, DaskExecutor) and self.executor.lost:
-            lost = _failed(WorkerLostError(self.executor.lost))
-            landed += [(self._flying.pop(future), lost) for future in list(self._flying)]
+            lost = _failed_future(WorkerLostError(self.executor.lost))
+            landed += [(self._underway.pop(future), lost) for future in list(self._underway)]
         return landed
 
-    def _fly(self, call: Call) -> None:
+    def _submit(self, call: Call) -> None:
         try:
             if isinstance(self.executor, DaskExecutor) and self.executor.lost:
                 raise WorkerLostError(self.executor.lost)
             future = self.executor.submit(call.function, **call.arguments)
         except Exception as error:  # delivered like any other; a call never sent would never arrive
-            future = _failed(error)
-        self._flying[future] = call
+            future = _failed_future(error)
+        self._underway[future] = call
 
     def _send_again(self) -> None:
-        while self._again:
-            alone = self._again[0].deaths == DEATHS - 1
-            if alone and self._flying:
+        while self._to_resend:
+            alone = self._to_resend[0].deaths == DEATHS - 1
+            # It must run alone: wait until the others are back.
+            if alone and self._underway:
                 return
-            self._fly(self._again.popleft())
+            self._submit(self._to_resend.popleft())
             if alone:
                 return
 
-    def _landed(self, call: Call, future: Future[Any]) -> tuple[Call, Future[Any]] | None:
+    def _result_unless_resent(self, call: Call, future: Future[Any]) -> tuple[Call, Future[Any]] | None:
         """The call with what came of it; None if it is to be sent again."""
+        # `exception()` of a cancelled future raises instead of returning.
         error = CancelledError() if future.cancelled() else future.exception()
+        # Only a local pool loses every call with one process. Dask sends its own calls again.
         if not isinstance(self.executor, Pool) or not isinstance(error, BrokenExecutor):
-            return call, (_failed(self._explained(error)) if error else future)
+            return call, (_failed_future(self._as_worker_lost(error)) if error else future)
         call.deaths += 1
         if call.deaths == DEATHS:
-            return call, _failed(_died(DEATHS))
-        self._again.append(call)
+            return call, _failed_future(_worker_died(DEATHS))
+        self._to_resend.append(call)
         return None
 
-    def _explained(self, error: BaseException) -> BaseException:
+    def _as_worker_lost(self, error: BaseException) -> BaseException:
         """Explain an error that Dask reports of a worker or its scheduler."""
         if not isinstance(self.executor, DaskExecutor):
             return error
         if isinstance(error, CancelledError) or self.executor.lost:
             return WorkerLostError(self.executor.lost or "the Dask scheduler has dropped the call")
-        return _died(self.executor.deaths(error)) if self.executor.deaths(error) else error
+        return _worker_died(self.executor.deaths(error)) if self.executor.deaths(error) else error
 
 
-def _died(times: int) -> WorkerLostError:
+def _worker_died(times: int) -> WorkerLostError:
     return WorkerLostError(f"its worker died {times} times, perhaps for want of memory")
 
 
-def _failed(error: BaseException) -> Future[Any]:
+def _failed_future(error: BaseException) -> Future[Any]:
     future: Future[Any] = Future()
     future.set_exception(error)
     return future

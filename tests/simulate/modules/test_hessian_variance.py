@@ -108,7 +108,7 @@ def test_other_arguments_are_refused() -> None:
     objective, rng = small(), np.random.default_rng(0)
     with pytest.raises(ValueError, match=r"right must be of shape \(8,\), got \(8, 1\)"):
         bilinear_forms(objective, torch.ones(8, 1), torch.ones(8, 1))
-    for probes, rule in ((1, "at least 2, which give an error, got 1"), (0, "a positive integer, got 0")):
+    for probes, rule in ((1, "at least 2 for a standard error, got 1"), (0, "a positive integer, got 0")):
         with pytest.raises(ValueError, match=f"probes must be {rule}"):
             total_variance(objective, rng, probes=probes)
     unknown = "fisher"

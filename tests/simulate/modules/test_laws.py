@@ -230,7 +230,7 @@ def test_samples_are_rows_of_the_targets() -> None:
 @pytest.mark.parametrize("name", [*MIXING, *REORDERING])
 def test_what_is_had_of_samples_apart_alone_is_refused(name: str) -> None:
     objective = objective_of(name)
-    with pytest.raises(ValueError, match="on every sample apart"):
+    with pytest.raises(ValueError, match="without randomness and each sample on its own"):
         kfac(objective)
     if name in REORDERING:
         assert objective.separable and objective.apart
@@ -284,7 +284,7 @@ def test_a_batch_that_a_layer_takes_in_part_is_not_taken_for_a_whole_one() -> No
     assert not sites.by_sample(objective)
     objective.answers["by_sample"] = True  # as if the samples that are asked had not shown it
     assert_laws(objective, dense(objective))
-    with pytest.raises(ValueError, match="part in the outputs"):
+    with pytest.raises(ValueError, match="must affect the outputs"):
         kfac(objective)
 
 

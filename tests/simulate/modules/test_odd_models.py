@@ -108,7 +108,7 @@ def test_squares_that_vanish_or_overflow_in_single_precision_are_refused_and_zer
     x, y = 1e-12 * X, torch.zeros(N, 3, dtype=torch.float64)
     right = empirical_fisher(Objective(model, (x, y))).dense()
     assert 0 < float(right.abs().max()) < 1e-38
-    with pytest.raises(ValueError, match="gradients must have squares that are numbers in float32"):
+    with pytest.raises(ValueError, match="squared gradients must not vanish in float32"):
         empirical_fisher(Objective(model.float(), (x.float(), y.float()))).dense()
     with pytest.raises(ValueError, match="finite products, got NaN or infinity; measure in double precision"):
         empirical_fisher(Objective(model, (1e22 * x.float(), y.float()))).dense()

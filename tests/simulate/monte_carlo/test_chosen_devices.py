@@ -26,7 +26,9 @@ def test_devices_are_those_that_are_there(
     for name, found in (names | {"cpu": "cpu"}).items():
         assert resolve_device(name, here=here) == found
     for name in absent:
-        with pytest.raises(ValueError, match=f"device must be present on this machine, got '{name}'; use"):
+        with pytest.raises(
+            ValueError, match=f"device '{name}' not found, GPUs on this machine: {count}; use"
+        ):
             resolve_device(name)
     for name in ("gpu", "cpu:0", "cuda:", "cuda:x", "cuda:-1", "cuda:²", "", "CPU", "cuda\n"):
         with pytest.raises(ValueError, match=r"device must be auto, cpu, cuda or cuda:<index>, got"):

@@ -156,7 +156,7 @@ def test_data_that_are_written_into_between_products_are_refused() -> None:
     matrix = hessian(Objective(network(nn.Tanh()).double(), (x, LABELS), nn.CrossEntropyLoss()))
     _ = matrix @ torch.ones(matrix.dim)
     x.add_(1.0)
-    with pytest.raises(ValueError, match="data must stay as they are while products are taken"):
+    with pytest.raises(ValueError, match="data must not change while products are taken"):
         _ = matrix @ torch.ones(matrix.dim)
 
 

@@ -114,11 +114,11 @@ REFUSED = {
         "model": own(_in_half, a=lambda: nn.Linear(4, 3).double())()
     },
     "got dict of a, b; say which by field": {"model": returning(lambda z: {"a": z, "b": z})},
-    "field must name a tensor that the model returns, dict of a, b, got 'c'": {
+    "field 'c' not found: the model returns dict of a, b": {
         "model": returning(lambda z: {"a": z, "b": z}),
         "field": "c",
     },
-    "field must name .*, Tensor of none, got 'logits'": {"field": "logits"},
+    "field 'logits' not found: the model returns a single tensor": {"field": "logits"},
     "model must return one tensor, got str": {"model": returning(lambda _: "words")},
     r'call model.set_experts_implementation\("eager"\) before it is': {"model": _experts()},
     # the loss of outputs and targets
@@ -151,7 +151,7 @@ REFUSED = {
     "loss must call the model, got <lambda> that returns without a call of it": {
         "loss": lambda model, batch: model.get_parameter("0.weight").square().sum() + 0 * batch[0].sum()
     },
-    "must reach the parameters through the call of the model alone": {
+    "must use the parameters only by calling the model": {
         "loss": lambda model, batch: of_pair(model, batch) + model.get_parameter("0.weight").square().sum()
     },
     "loss must take 'logits' of what the model returns, got one that takes 'hidden'": {
@@ -181,9 +181,9 @@ REFUSED = {
     "data must hold arrays of numbers, got <U1": {"data": (np.array(["a"]), Y)},
     "got a tensor on the meta device": {"data": (X.to("meta"), Y)},
     "data must hold dense tensors, got torch.sparse_coo": {"data": (X.to_sparse(), Y)},
-    "of one number of samples to be cut, got 6 and 5": {"data": (X[:6], Y[:5]), "chunk": 4},
+    "the same number of samples to be cut, got 6 and 5": {"data": (X[:6], Y[:5]), "chunk": 4},
     r"must be whole numbers, or shares .* got torch.float64 of shape \(23,\)": {"data": (X, Y.double())},
-    r"targets must be of shape \(3,\) each for what the model returns, got \(\)": {
+    r"targets of one sample must have shape \(3,\) to match the outputs, got \(\)": {
         "data": (X, X[:, 0]),
         "loss": None,
     },

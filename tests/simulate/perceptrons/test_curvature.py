@@ -78,7 +78,7 @@ def test_a_haar_frame_in_single_precision_is_the_same(rows: int, total: int | No
 def test_frames_need_at_least_as_many_rows_as_columns(draw: Any) -> None:
     with pytest.raises(ValueError, match="columns must be between 1 and rows = 3, got 4"):
         draw(np.random.default_rng(0), 3, 4)
-    with pytest.raises(ValueError, match="total must leave out no rows or at least 3"):
+    with pytest.raises(ValueError, match="total must be rows, or rows plus at least 3"):
         curvature.haar(np.random.default_rng(1), 8, 3, total=9)
 
 

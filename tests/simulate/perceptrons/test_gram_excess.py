@@ -53,5 +53,5 @@ def test_it_is_that_of_a_network_however_confident() -> None:
 
 def test_what_it_cannot_use_is_refused() -> None:
     logits = jacobian(dim=1)[..., 0]
-    with pytest.raises(ValueError, match="gram must have logits with different gradients"):
+    with pytest.raises(ValueError, match="gram must be of logits with different gradients"):
         gram_excess(torch.zeros(4, 3, 4, 3, dtype=torch.float64), logits)

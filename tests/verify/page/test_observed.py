@@ -134,14 +134,3 @@ def test_observations_stand_apart_from_what_is_judged_and_a_crash_first() -> Non
     )
     crashed = html[places[1] : places[2]]
     assert "RuntimeError: &lt;out&gt; of memory" in crashed and "<table" not in crashed
-
-
-def test_what_does_not_change_along_the_lines_is_told_above_them() -> None:
-    """A number that belongs to the network stands once beside its name, and in no column."""
-    rows = [ObservedRow(at=x, cells=[spread(x), spread(7.25)]) for x in (2.0, 4.0)]
-    made = dataclasses.replace(
-        one(1.0, 2.0),
-        columns=[ObservedColumn(score=s, heading=s, ratio=False) for s in ("c0", "c1")],
-        groups=[ObservedGroup(parameters={"state": state}, rows=rows) for state in ("new", "trained")],
-    )
-    assert ratios.constant(made) == [1]

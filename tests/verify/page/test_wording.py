@@ -16,11 +16,10 @@ from verify.claims import registry
 from verify.judging.admission import problems
 from verify.judging.power import claim_power
 from verify.model import LOGARITHMS, Claim, Kind
-from verify.page import cards, terminal, wording
+from verify.page import cards, terminal
 from verify.page.formulas import lettered, typeset
-from verify.page.report.statements import how_closely, how_far
-from verify.page.report.tables import margins
-from verify.page.vocabulary import inputs_named
+from verify.page.report.tables import by_margin
+from verify.page.statements import how_closely, how_far
 from verify.results import PointOutcome, Row
 
 CLAIMS = {claim.id: claim for claim in registry.claims() if isinstance(claim, Claim)}
@@ -61,44 +60,23 @@ def test_every_tag_is_closed_in_what_claims_say() -> None:
             assert re.sub("<(su[bp])>[^<]*</\\1>", "", shown).count("<") == 0, shown
 
 
-def test_measured_inputs_have_words() -> None:
-    """No name of a score stands on a card with an underscore in it, but for letters with an index."""
-    named = {n for c in CLAIMS.values() for n in inputs_named(c.id, dict.fromkeys(c.inputs or (), 1.0))}
-    ours = {"q0", "q1", "q2", "g_frobenius", "h_norm", "excess_g", "any_label", "known_mean"}
-    assert named and not ours & named
-
-
 # --- rivals on a card
 
 
-def of(measured: float, near: float, far: float, *, rejected: bool) -> PointOutcome:
-    """Predicted 1, and a rival near to what was measured, one far from it."""
-    rivals = [rival("far", far, 1.0, 0.05), rival("near", near, 1.0, 0.05, rejected=rejected)]
-    return point({"batch": measured}, 1.0, 0.05, measured, 0.1, rivals=rivals)
-
-
 @pytest.mark.parametrize(
-    ("points", "changes", "told"),
-    [
-        # where the theory holds by their distance from it, where it fails by how they fit what was measured
-        ([of(1.0, 1.5, 6.0, rejected=True)], {"verdict": "agrees", "expected": "agrees"},
-         [("near", "10 margins", True), ("far", "100 margins", True)]),
-        ([of(3.0, 3.03, 6.0, rejected=False), of(2.0, 1.9, 1.0, rejected=True)], {},
-         [("far", "up to 100 % from what was measured, rejected at 2 of 2 points", True),
-          ("near", "up to 5 % from what was measured, rejected at 1 of 2 points", True)]),
-        # what was measured of functions is a distance from the theory, too: two alike may lie on opposite sides
-        ([of(1.3, 1.4, 6.0, rejected=True)], {"kind": "distribution"},
-         [("near", "8 margins", True), ("far", "100 margins", True)]),
-    ],
+    ("margins", "verdict", "far"),
+    [((3.0, -8.0), "agrees", "8 margins away"), ((math.nan, 2.0), "agrees", "2 margins away"),
+     ((math.nan,), "agrees", ""), ((3.0,), "disagrees", "")],
 )  # fmt: skip
-def test_rivals_are_told_by_a_distance(
-    points: list[PointOutcome], changes: dict[str, Any], told: list[tuple[str, str, bool]]
+def test_a_rival_is_told_by_its_greatest_distance_from_a_theory_that_holds(
+    margins: tuple[float, ...], verdict: str, far: str
 ) -> None:
-    shown = made(
-        "a", "theorem 4", **{"verdict": "disagrees", "expected": "disagrees", "points": points} | changes
-    )
-    card = cards.ReadRow(shown, "row-a", points[0], wording.rival_tally(shown), None)
-    assert sorted(card.rival_lines) == sorted(told)
+    one = rival("near", 1.5, 1.0, 0.05)
+    points = [point({"n": k}, 1.0, 0.05, 1.0, 0.1, rivals=[dataclasses.replace(one, margins=at)])
+              for k, at in enumerate(margins)]  # fmt: skip
+    shown = made("a", "theorem 4", verdict=verdict, expected=verdict, points=points)
+    card = cards.ReadRow(shown, "row-a")
+    assert card.rival_lines == [("near", far, one.rejected)]
 
 
 # --- claims on logarithms are told in factors, exponents in their own unit, and no number as a power of ten
@@ -143,8 +121,8 @@ def test_deviations_of_logarithms_are_factors() -> None:
     assert judged(LATER, *off).startswith("At its worst point it is off by at least a factor of 4.3.")
     assert how_far(shown(LATER, *off, verdict="disagrees")) == "4.8 times too large"  # e^1.56
     made = shown(DEEPER, point({}, math.log10(12), 0.2, 1.1, 0.03), sensitivity=0.26, verdict="disagrees")
-    read = cards.ReadRow(made, "", made.points[0], wording.rival_tally(made), None)
-    told = (read.of(math.log10(12)), read.wide, read.sensitivity)
+    read = cards.ReadRow(made, "")
+    told = (read.of(math.log10(12)), dict(read.numbers)["margin"], read.sensitivity)
     assert told == ("log₁₀ of 12", "a factor of 1.6", "a factor of 1.8")
     assert "1.07918 (log10 of 12)" in terminal.surprise_block(made)
 
@@ -154,13 +132,10 @@ def test_absolute_margins_are_no_share_of_a_prediction() -> None:
     slope = row("karakida2019/growth", kind=Kind.EXPONENT.value, relative=False, margin=0.24,
                 points=[point({}, -0.5, 0.24, 0.0, 0.1)])  # fmt: skip
     share = row("karakida2019/mean", margin=0.03, points=[point({}, 1.0, 0.03, 1.0, 0.01)])
-    assert [(made.width, made.declared) for made in margins([share, slope, log])] == [
-        ("a factor of 1.5", "0.4055 in ln"),
-        ("0.24", "in its own unit"),
-        ("3 %", "of the prediction"),
-    ]
+    widest = [cards.margin_width(made) for made in by_margin([share, slope, log])]
+    assert widest == ["a factor of 1.5", "0.24", "3 %"]
     local = dataclasses.replace(slope, kind="mean", quantity="local exponent of the rate in the batch size")
-    assert how_far(slope) == how_far(local) == "exponent −0.5 where 0 is measured"
+    assert how_far(slope) == how_far(local) == "exponent −0.5, measured 0"
     claim = CLAIMS["karakida2019/span-of-top"]
     words = judged(claim, *(point({"a": half}, -0.5, 0.24, -0.5, half) for half in (0.1, 0.05)))
     assert words.endswith(" A theory off by 0.34 at every point would have been told from the truth.")

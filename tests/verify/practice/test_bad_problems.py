@@ -30,7 +30,7 @@ MODELS = {
     "Cut": "look for no_grad and detach",
     "Uncopied": "cannot be copied: TypeError",
     "empty": "got none",
-    "one": "at least 2 for cross-entropy",
+    "one": "must have at least 2 outputs",
 }
 
 
@@ -71,7 +71,7 @@ X = np.ones((3, 64))
         (np.nan * X, np.arange(3), "inputs must be finite"),
         (X, [0.0, np.inf, 1.0], "targets must be finite"),
         (X, [0, 10, 1], "0..9 for 10 outputs, got 0..10"),
-        (X, np.ones((3, 7)), r"of shape \(10,\) each for what the model returns, got \(7,\)$"),
+        (X, np.ones((3, 7)), r"shape \(10,\) to match the outputs, got \(7,\)$"),
         (X, [0.0, 1.0, 2.0], "if they are classes, save them as integers"),
         (np.array(["a", "b"]), np.arange(2), "inputs must be tensors or arrays of real numbers"),
         (np.array([{}, {}]), np.arange(2), "plain arrays, got pickled objects"),
@@ -178,9 +178,14 @@ PAIR = torch.ones(4, 3), torch.zeros(4, 2)
         (NET, PAIR, {"loss": "l1"}, "^loss must be one of cross-entropy"),
         (NET, PAIR, {"loss": lambda z, y: _Cut.apply(z - y).mean()}, "by functions with derivatives"),
         (NET, PAIR, {"loss": lambda z, y: z.detach().mean()}, "must depend on the parameters, got"),
-        (NET, PAIR, {"loss": lambda z, y: (z - y + NET.bias).square().mean()}, "alone, got 'bias'"),
+        (
+            NET,
+            PAIR,
+            {"loss": lambda z, y: (z - y + NET.bias).square().mean()},
+            "calling the model, got 'bias'",
+        ),
         (nn.Sequential(nn.Dropout(0.5), NET), PAIR, {"training": True}, r"in training mode \('0'\)"),
-        (_Bent(lambda x: x.detach() * x), PAIR, {}, "have the derivatives of their own values"),
+        (_Bent(lambda x: x.detach() * x), PAIR, {}, "must agree with finite differences"),
         (_Bent(_Once.apply), PAIR, {}, "second derivatives, got a function of torch marked once_diff"),
     ],
 )

@@ -156,7 +156,7 @@ BYTES = {"tokenizer": "bytes"}
         ("hf:config.json", "words.txt", BYTES | {"length": 13}, "the 12 positions that the model takes"),
         ("hf:small.json", "words.txt", BYTES, "gives token 117, but the model's vocabulary has 3"),
         ("own_net.py:build", "words.txt", {}, "^a text needs a tokenizer"),
-        ("own_net.py:build", "own_data.py:pair", {"field": "logits"}, "^field must name a tensor"),
+        ("own_net.py:build", "own_data.py:pair", {"field": "logits"}, "^field 'logits' not found"),
     ],
 )
 def test_what_is_none_is_told(

@@ -143,8 +143,8 @@ CLAIMS = (
             "the optimal learning rate first rises and then falls as the batch size increases", "abstract"
         ),
         statement=SURGE + r"\quad (\sqrt{B}\, g_i \ll \sigma_i)",
-        says="While gradients are small against their batch's noise, the best rate of one step of sign descent rises "
-        "with the batch size up to a noise scale, then falls.",
+        says="While gradients are small against their batch's noise, the best rate of one sign-descent step rises "
+        "with the batch size, then falls.",
         experiment=STEPS,
         predict=_surge,
         margin=0.05,

@@ -270,8 +270,8 @@ CLAIMS = (
         passage=as_stated("the sharpness rises to 2/eta and hovers just above it", "abstract, in short"),
         statement=r"P\big(|\overline{\lambda_1} \cdot \eta / 2 - 1| < 0.1\big) = 1 "
         r"\quad\text{under full-batch gradient descent}",
-        says="Late in full-batch gradient descent, the largest eigenvalue of the Hessian of small networks is, in "
-        "the mean over time, within a tenth of two over the rate, at each of two rates.",
+        says="Late in full-batch gradient descent, the largest Hessian eigenvalue of small networks stays, "
+        "averaged over time, within a tenth of two over the rate.",
         experiment=WHOLE,
         kind=Kind.PROPORTION,
         score="at the edge",
@@ -330,8 +330,8 @@ CLAIMS = (
         score="batch",
         margin_reason=f"the paper names no accuracy; {FIFTH}",
         expected=Verdict.DISAGREES,
-        finding="It is on average 1.29 to 1.51 times two over the rate. The later versions of the paper name batch "
-        "sharpness instead.",
+        finding="Under SGD the largest eigenvalue of a batch Hessian is on average 1.29 to 1.51 times two over the "
+        "rate. The later versions of the paper name batch sharpness instead.",
         quantity="mean largest eigenvalue of batch Hessians, mean over time",
     ),
     Claim(

@@ -201,9 +201,9 @@ CENTRED_CLAIMS = (
         says="Taken outside its condition, to centred networks, the theorem's leading term would give the largest "
         "Fisher eigenvalue.",
         expected=Verdict.DISAGREES,
-        finding="Outside non-centred networks, for which the theorem is stated, the leading term is several times too"
-        " small: the mean direction is one of many, and the largest eigenvalue is one of fluctuations between"
-        " samples.",
+        finding="The theorem is for networks that are not centred; for centred ones its leading term is several "
+        "times too small. The mean direction is one of many there, and the largest eigenvalue is one of "
+        "fluctuations between samples.",
         experiment=CENTRED,
         score="largest",
         along="widths",

@@ -201,8 +201,8 @@ SPECTRUM_CLAIMS = (
         source=f"{PAPER}, eq. (8)",
         statement=r"\mathrm{exc}(\mathbb{E}_e G)^2 = \frac{d\,(\sigma_c^2 + \sigma_e^2)^2}"
         r"{\sigma_e^4 + 2 \sigma_e^2 \sigma_c^2 + d\,\sigma_c^4\,\Gamma_p^{-2}}",
-        says="In the random model, the excess of the mean Gauss-Newton term is set by dimension, gradient "
-        "variances and the softmax covariance.",
+        says="In the random model, dimension, gradient variances and the softmax covariance set the excess of the "
+        "mean Gauss-Newton term.",
         reads=r"\frac{\mathrm{Tr}(\mathbb{E}_e \mathcal{G})}{\|\mathbb{E}_e \mathcal{G}\|_F} = "
         r"\frac{\sqrt{d}(\sigma_c^2 + \sigma_e^2)}{\sqrt{\sigma_e^4 + 2\sigma_e^2\sigma_c^2 + "
         r"d\sigma_e^4\Gamma_p^{-2}}}",

@@ -369,8 +369,8 @@ PRIOR_CLAIMS = (
         predict=lambda p: np.log(_unit_slope(p)),
         printed=lambda p: np.log(p.parameters * p.sigma_c**2),
         passage=as_stated("the norms follow a linear trend with the predicted slope", "Figure 5b"),
-        finding="The slope predicted after eq. (9), P sigma_c^2, is for real networks many times too steep; "
-        "it is that of the norm of eq. (9), sqrt(P) sigma_c. The authors' code draws P sigma_c, which is neither.",
+        finding="On real networks the slope predicted after eq. (9), P sigma_c^2, is many times too steep. It is "
+        "that of the norm of eq. (9), sqrt(P) sigma_c. The authors' code draws P sigma_c, which is neither.",
         margin=0.3,
         margin_reason="a third as much again, the order of the slope: eq. (9) has one mean gradient for a logit, "
         "whatever the class of the image, and networks were seen to lie 20 to 30 % above it",
@@ -397,8 +397,8 @@ PRIOR_CLAIMS = (
         score="exponent",
         predict=_vanishing,
         expected=Verdict.DISAGREES,
-        finding="On the network the gradient of uniform predictions does not vanish as a balanced batch grows: logit "
-        "gradients depend on the class of the image, which the random model leaves out.",
+        finding="On the network the gradient of uniform predictions does not vanish as a balanced batch grows. "
+        "Logit gradients depend on the class of the image, which the random model leaves out.",
         margin=0.05,
         margin_reason="the default for exponents",
         relative=False,

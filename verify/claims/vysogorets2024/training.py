@@ -514,7 +514,7 @@ CLAIMS = (
         reads=r"\eta_0 \alpha^{-1} = 2/\mathcal{O}(1)",
         printed=lambda _: 1.0,
         passage=as_stated("linear separation between trainable and divergent models", "Appendix E"),
-        finding="The paper has eta_0 / alpha the same at all scales, for LeNet-5 with its five layers too: the case "
-        "of L = 3. With its own eta = eta_0 alpha^(2-L) it is eta_0 alpha^(2-L) that stays.",
+        finding="Only with three layers is eta_0 / alpha the same at all scales; the paper has it for the five of "
+        "LeNet-5, too. With its own eta = eta_0 alpha^(2-L) it is eta_0 alpha^(2-L) that stays.",
     ),
 )

@@ -163,8 +163,8 @@ CRITERION_CLAIMS = (
         no_theory=NoTheory.CONSTANT,
         statement=r"\|G_d\|_2 > \|\tilde H_d\|_2 \iff \mathrm{exc}(H_d) > 1 "
         r"\text{ on at least } 0.9 \text{ of } \alpha \in 10^{[-2, 2]},\ d = 50",
-        says="On average over networks, which term has the larger spectral norm tells whether the excess is above "
-        "one on nine tenths of the scales.",
+        says="On nine tenths of the scales, which term has the larger spectral norm tells whether the excess is "
+        "above one.",
         experiment=ZONE,
         kind=Kind.AT_LEAST,
         score="share",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from verify.page.canvas import LEFT
 from verify.page.outcomes import outcome_of
-from verify.page.report.statements import how_closely
+from verify.page.statements import how_closely
 from verify.results import ObservedGroup, PointOutcome, Results, Row
 
 __all__ = ["MainPlot", "MainRun", "measured_intervals"]

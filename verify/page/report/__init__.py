@@ -1,8 +1,8 @@
-"""The correctness report, drawn from the results alone: a first page that says what was found, and pages of cards.
+"""The correctness report, drawn from the results alone: a first page, pages of cards, and details of the run.
 
 | page | holds |
 |---|---|
-| ``report.html`` | headline, findings, and the index that is searched |
+| ``report.html`` | verdict, main plots, all claims with their index, findings, misprints and errors |
 | ``cards/<paper>-<topic>.html`` | the cards of one topic of a paper |
 | ``about.html`` | deviations, margins, limits, planted errors, derivations, the inventory |
 | ``claims/<paper>.html`` | what a paper states and how it is derived (`verify.page.report.paper_pages`) |

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,14 +14,15 @@ from verify.model import Standing
 from verify.model.inventory import Status
 from verify.page import plots, wording
 from verify.page.cards import Card, EntryLead, ReadRow
+from verify.page.main import PLOTS
 from verify.page.markup import themed
 from verify.page.report import paper_pages
-from verify.page.report.statements import left_to_a_fuller, misprinted, upshot
+from verify.page.report.findings import CHOSEN
+from verify.page.statements import rows_of_claims
 from verify.results import InventoryRow, Observed, Results, Row
 
 __all__ = [
-    "ABOUT", "CARDS", "NO_PAGES", "OUTCOMES", "REPORT", "Chapter", "Contents", "Each", "Hit", "Links", "Pages",
-    "PaperShelf", "Sight", "topic_name", "topic_of",
+    "ABOUT", "CARDS", "NO_PAGES", "REPORT", "Contents", "Each", "Links", "Pages", "Sight", "topic_name", "topic_of",
 ]  # fmt: skip
 
 REPORT, ABOUT, CARDS = "report.html", "about.html", "cards"
@@ -33,16 +33,6 @@ NO_PAGES: Pages = MappingProxyType({})
 
 Each = Callable[[Callable[[Row], Markup], Sequence[Row]], Iterable[Markup]]
 """``map``, or one that shares the calls among processes."""
-
-OUTCOMES = {
-    "agrees": "agrees",
-    "foreseen": "fails as foreseen",
-    "surprise": "surprise",
-    "undecided": "undecided",
-    "observed": "reported, not judged",
-    "none": "not judged",
-}
-"""Names of outcomes in the filter."""
 
 
 class Links(NamedTuple):
@@ -81,36 +71,6 @@ class Sight(NamedTuple):
     figure: Markup | None
 
 
-class Chapter(NamedTuple):
-    """The entries of one paper, each with its anchor, its claims and observations, and the anchors of their cards."""
-
-    paper: str
-    name: str
-    entries: list[tuple[InventoryRow, str, list[tuple[str, str | None]]]]
-
-
-class Hit(NamedTuple):
-    """One line of the index: a row, a table, or an entry that nothing judges; `words` is what a search looks at."""
-
-    name: str
-    anchor: str
-    outcome: str
-    tags: list[str]
-    words: str
-    row: Row | None = None
-    real: bool = False
-    misprint: bool = False
-
-
-class PaperShelf(NamedTuple):
-    """A paper in the index: by topic its entries with their lines, and the entries that nothing is about."""
-
-    paper: str
-    name: str
-    topics: dict[str, dict[str, tuple[EntryLead, list[Hit]]]]
-    silent: list[Hit]
-
-
 def topic_of(item: Row | Observed) -> str:
     """The topic of a row; observations are all of networks."""
     return item.topic if isinstance(item, Row) else "networks"
@@ -131,6 +91,11 @@ class Contents:
 
     results: Results
     pages: Pages
+
+    @property
+    def items(self) -> list[Row | Observed]:
+        """Rows and observations."""
+        return [*self.results.rows, *self.results.observations]
 
     @cached_property
     def anchors(self) -> dict[str, str]:
@@ -172,10 +137,9 @@ class Contents:
         return found
 
     def cards(self, each: Each) -> list[Card]:
-        """One card per claim, surprises first, then in the order of papers and topics and of the entries there."""
-        groups: dict[str, list[Row]] = {}
-        for row in self.results.rows:
-            groups.setdefault(row.claim, []).append(row)
+        """One card per claim, by paper and topic: surprises first, then main statements, then by entry."""
+        groups = rows_of_claims(self.results.rows)
+        main = {*CHOSEN, *(plot.target for plot in PLOTS)}
         topics = {(row.paper, row.topic): k for k, row in reversed(list(enumerate(self.results.rows)))}
         measured = [row for row in self.results.rows if row.points]
         drawn = each(partial(_figure, plots.stamp(self.results)), measured)
@@ -184,27 +148,19 @@ class Contents:
             Card(
                 claim=claim,
                 anchor=self.anchors[f"claim/{claim}"],
-                readings=[
-                    ReadRow(
-                        row=row,
-                        anchor=self.anchors[f"row/{row.id}"],
-                        point=wording.telling(row),
-                        rivals=wording.rival_tally(row),
-                        figure=figures.get(row.id),
-                    )
-                    for row in rows
-                ],
+                readings=[ReadRow(row, self.anchors[f"row/{row.id}"], figures.get(row.id)) for row in rows],
                 entries=self.entries(rows[0]),
             )
             for claim, rows in groups.items()
         ]
 
-        def place(card: Card) -> tuple[int, tuple[int, str], int, int]:
-            row = card.first
-            topic = topics[row.paper, row.topic]
-            return card.urgency, self.paper_place(row.paper), topic, self.entry_place(row)
+        def order(card: Card) -> tuple[int, tuple[int, str], int, bool, int]:
+            row, topic = card.first, topics[card.first.paper, card.first.topic]
+            return (
+                card.urgency, self.paper_place(row.paper), topic, card.claim not in main, self.entry_place(row),
+            )  # fmt: skip
 
-        return sorted(cards, key=place)
+        return sorted(cards, key=order)
 
     def sights(self) -> list[Sight]:
         """Observations in the order of the run, those that crashed first."""
@@ -215,99 +171,35 @@ class Contents:
             found.append(Sight(made, anchor, self.entries(made), themed(figure) if figure else None))
         return found
 
-    def inventory(self) -> list[Chapter]:
-        """The entries of all papers, with the anchors of what judges or shows them."""
+    @cached_property
+    def papers(self) -> list[str]:
+        """Papers with an entry, a row or an observation, in their order."""
+        return sorted({item.paper for item in (*self.items, *self.results.inventory)}, key=self.paper_place)
 
-        def about(entry: InventoryRow) -> list[tuple[str, str | None]]:
-            named = [(f"claim/{name}", name) for name in entry.claims]
-            named += [(f"observed/{name}", name) for name in entry.observations]
-            return [(name, self.anchors.get(key)) for key, name in named]
+    def about(self, entry: InventoryRow) -> list[tuple[str, str | None]]:
+        """Claims and observations of an entry, with the anchors of their cards."""
+        named = [(name, f"claim/{name}") for name in entry.claims]
+        named += [(name, f"observed/{name}") for name in entry.observations]
+        return [(name, self.anchors.get(key)) for name, key in named]
 
-        papers = sorted({entry.paper for entry in self.results.inventory}, key=self.paper_place)
-        listed = {
-            paper: [
-                (entry, self.anchors[f"entry/{paper}/{entry.id}"], about(entry))
-                for entry in self.results.inventory
-                if entry.paper == paper
-            ]
-            for paper in papers
-        }
-        return [Chapter(paper, self.names.get(paper, paper), found) for paper, found in listed.items()]
+    def topics(self, paper: str) -> dict[str, list[Row | Observed]]:
+        """Rows and observations of a paper by topic, in each in the order of the inventory."""
+        own = [item for item in self.items if item.paper == paper]
+        topics: dict[str, list[Row | Observed]] = {topic_of(item): [] for item in own}
+        for item in sorted(own, key=self.entry_place):
+            topics[topic_of(item)].append(item)
+        return topics
 
-    def shelves(self) -> list[PaperShelf]:
-        """The index by paper; topics in the order of the run, in each the entries in the order of the inventory."""
-        results = self.results
-        items = (*results.rows, *results.observations)
-        shown = {item.paper for item in (*items, *left_to_a_fuller(results))}
-        wrong = {row.id for row in misprinted(results.rows)}
-        shelves = []
-        for paper in sorted(shown, key=self.paper_place):
-            own = [item for item in items if item.paper == paper]
-            topics: dict[str, dict[str, tuple[EntryLead, list[Hit]]]] = {topic_of(item): {} for item in own}
-            for item in sorted(own, key=self.entry_place):
-                entries = self.entries(item)
-                first = entries[0] if entries else EntryLead("", "", "", "", "")
-                hit = (
-                    self._row_hit(item, entries, wrong)
-                    if isinstance(item, Row)
-                    else self._table_hit(item, entries)
-                )
-                topics[topic_of(item)].setdefault(first.name, (first, []))[1].append(hit)
-            shelves.append(PaperShelf(paper, self.names.get(paper, paper), topics, self._silent(paper)))
-        return shelves
+    def silent(self, paper: str) -> list[InventoryRow]:
+        """The entries of a paper that have no claim and no table in this run."""
+        named = {_entry(item, name) for item in self.items for name in item.entries}
+        return [e for e in self.results.inventory if e.paper == paper and (paper, e.id) not in named]
 
-    def _row_hit(self, row: Row, entries: list[EntryLead], wrong: set[str]) -> Hit:
-        named = row.id != row.claim or row.standing in (Standing.KNOWN, Standing.OURS)
-        tags = [wording.standing_name(row)] * named
+    def tags(self, row: Row) -> list[str]:
+        """What distinguishes a reading in the index."""
+        tags = [wording.standing_name(row)] * (row.standing != Standing.AS_STATED or row.id != row.claim)
         tags += ["real data"] * bool(row.data) + ["model-based"] * row.model_based
-        tags += ["after pilot draws"] * bool(row.pilot)
-        said = (
-            row.claim,
-            row.claim.replace("-", " "),
-            row.source,
-            row.says,
-            row.quantity,
-            row.finding,
-            row.kind,
-        )
-        return Hit(
-            name=row.claim.removeprefix(f"{row.paper}/"),
-            anchor=self.anchors[f"row/{row.id}"],
-            outcome=upshot(row),
-            tags=tags,
-            words=_search_text([*said, row.topic, *tags], entries),
-            row=row,
-            real=bool(row.data),
-            misprint=row.id in wrong,
-        )
-
-    def _table_hit(self, made: Observed, entries: list[EntryLead]) -> Hit:
-        said = [made.id, made.title, made.source, *(column.heading for column in made.columns), "observation"]
-        return Hit(
-            name=made.title,
-            anchor=self.anchors[f"observed/{made.id}"],
-            outcome="surprise" if made.error else "observed",
-            tags=["table"],
-            words=_search_text(said, entries),
-            real=True,
-        )
-
-    def _silent(self, paper: str) -> list[Hit]:
-        """The entries of a paper that stand on no shelf, with their reasons."""
-        items = (*self.results.rows, *self.results.observations)
-        named = {_entry(item, name) for item in items for name in item.entries}
-        judged = (Status.JUDGED, Status.PARTLY, Status.OBSERVED)
-        return [
-            Hit(
-                name=f"{entry.id} {entry.title}",
-                anchor=self.anchors[f"entry/{paper}/{entry.id}"],
-                outcome="none",
-                tags=["not in this run" if entry.status in judged else entry.status],
-                words=_search_text([f"{entry.id} {entry.title}", entry.status, entry.reason], []),
-            )
-            for entry in self.results.inventory
-            if entry.paper == paper and (paper, entry.id) not in named
-        ]
+        return tags + ["surprise"] * row.surprise + ["after pilot draws"] * bool(row.pilot)
 
 
 def _figure(mark: str, row: Row) -> Markup:
@@ -318,11 +210,3 @@ def _entry(item: Row | Observed, written: str) -> tuple[str, str]:
     """Paper and id of an entry as an item names it."""
     paper, _, name = written.rpartition("/")
     return paper or item.paper, name
-
-
-def _search_text(parts: Iterable[str], entries: Iterable[EntryLead]) -> str:
-    """Return the text that a search looks at, in small letters, each group of words once."""
-    known = dict.fromkeys(
-        part.lower() for part in (*parts, *(f"{e.name} {e.title}" for e in entries)) if part
-    )
-    return re.sub(r"\s+", " ", " ".join(known)).strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -13,16 +14,16 @@ from markupsafe import Markup
 
 from verify.claims.registry import count_statements
 from verify.judging.campaign import campaigns
-from verify.page import plots, ratios, wording
-from verify.page.cards import Card, centre, span
-from verify.page.counts import census_line, percent, promise_lines
-from verify.page.formulas import formula, lettered
+from verify.model import Verdict
+from verify.page import outcomes, plots, ratios, statements, wording
+from verify.page.cards import Card, margin_width, sensitivity
+from verify.page.counts import census_line, percent
+from verify.page.formulas import formula, in_cell, lettered
 from verify.page.markup import template, themed
-from verify.page.report import findings, statements, tables
+from verify.page.report import first, glance, tables
 from verify.page.report.contents import (
     ABOUT,
     CARDS,
-    OUTCOMES,
     REPORT,
     Contents,
     Each,
@@ -31,17 +32,15 @@ from verify.page.report.contents import (
     topic_name,
     topic_of,
 )  # fmt: skip
+from verify.page.report.findings import findings
 from verify.page.report.sealing import classed, policy
-from verify.page.vocabulary import KINDS, STANDINGS
+from verify.page.vocabulary import EXACT, KINDS
 from verify.page.wording import duration
-
-FOLDED = 12
-"""Longer tables of points are folded."""
 
 SECTIONS = ("overview", "margins", "registered", "limits", "planted", "campaign", "derivations", "inventory")
 """Parts of the page on the whole run, and their anchors."""
 
-TITLE = "Theory against simulation"
+TITLE = "Correctness report"
 
 
 def one_page(contents: Contents, each: Each, changed: bool) -> str:
@@ -53,15 +52,13 @@ def one_page(contents: Contents, each: Each, changed: bool) -> str:
         _claims(contents, links, [*cards, *sights]),
         _about(contents, links),
     ]
-    parts = {"claims": cards, "observed": [c for c in cards if c.first.data], "observations": sights}
-    named = [name for name, listed in parts.items() if listed]
-    return _page(contents, links, TITLE, "all", Markup("\n").join(body), parts=named)
+    return _page(contents, links, TITLE, "all", Markup("\n").join(body))
 
 
 def several_pages(contents: Contents, each: Each, changed: bool) -> dict[str, str]:
     """A first page, one on the whole run, and pages of cards by paper and topic."""
     rooms: dict[tuple[str, str], list[Card | Sight]] = {
-        (shelf.paper, topic): [] for shelf in contents.shelves() for topic in shelf.topics
+        (paper, topic): [] for paper in contents.papers for topic in contents.topics(paper)
     }
     for item in (*contents.cards(each), *contents.sights()):
         told = item.first if isinstance(item, Card) else item.made
@@ -77,61 +74,41 @@ def several_pages(contents: Contents, each: Each, changed: bool) -> dict[str, st
     first, about = Links(REPORT, known), Links(ABOUT, known)
     made = {
         REPORT: _page(contents, first, TITLE, "first", _first(contents, first, changed)),
-        ABOUT: _page(contents, about, "The whole run", "about", _about(contents, about)),
+        ABOUT: _page(contents, about, "Details of the run", "about", _about(contents, about)),
     }
     authors = {paper.id: paper.authors for paper in contents.results.suite.papers}
-    titled = [(file, f"{authors.get(paper, paper)}: {topic_name(topic)}") for file, (paper, topic) in listed]
-    for k, (file, room) in enumerate(listed):
+    for file, (paper, topic) in listed:
         links = Links(file, known)
-        around = {
-            "before": titled[k - 1] if k else None,
-            "after": titled[k + 1] if k + 1 < len(titled) else None,
-        }
-        body = _claims(contents, links, rooms[room])
-        made[file] = _page(contents, links, titled[k][1], "cards", body, paper=room[0], **around)
+        title = f"{authors.get(paper, paper)}: {topic_name(topic)}"
+        body = _claims(contents, links, rooms[paper, topic])
+        made[file] = _page(contents, links, title, "cards", body, paper)
     return made
 
 
 def _first(contents: Contents, links: Links, changed: bool) -> Markup:
-    """Headline, findings and index."""
+    """The first page: verdict, main plots, all claims, findings, what is wrong, and what is folded below."""
     results, suite = contents.results, contents.results.suite
-    misprints = tables.misprint_table(results)
-    told = _part(
-        "headline",
+    modelled = Counter(row.verdict for row in results.rows if row.model_based)
+    return _part(
+        "first",
         contents,
         links,
         edited=changed,
-        headline=tables.headline(results.rows),
-        misprints=misprints,
+        run=first.run_verdict(results),
+        cells=first.cells(results),
         crashed=[made for made in results.observations if made.error],
-        observations=len(results.observations),
+        strips=glance.strips(results),
+        found=findings(results),
+        misprints=tables.misprint_table(results),
+        errors=tables.error_table(results),
         coverage=count_statements(results.inventory),
         fuller=[entry for entry in statements.left_to_a_fuller(results) if not entry.ours],
         census=census_line(suite.census),
-        promises=[f"{line[:1].upper()}{line[1:]}." for line in promise_lines(suite.promises)],
         pilots=len({row.claim for row in results.rows if row.pilot}),
+        exact=sum(row.kind in EXACT for row in results.rows),
+        modelled={verdict: modelled[verdict] for verdict in Verdict if modelled[verdict]},
         host=suite.host,
     )
-    found = _part(
-        "findings",
-        contents,
-        links,
-        glances=findings.glances(results),
-        found=findings.paper_findings(results),
-        misprints=misprints,
-        entries=contents.entries,
-        names=contents.names,
-    )
-    shelves = contents.shelves()
-    index = _part(
-        "find",
-        contents,
-        links,
-        shelves=shelves,
-        outcomes=OUTCOMES,
-        topics=dict.fromkeys(topic for shelf in shelves for topic in shelf.topics if topic),
-    )
-    return Markup("\n").join([told, found, index])
 
 
 def _claims(contents: Contents, links: Links, items: Sequence[Card | Sight]) -> Markup:
@@ -155,17 +132,12 @@ def _about(contents: Contents, links: Links) -> Markup:
         contents,
         links,
         overview=themed(plots.overview(results.rows, plots.stamp(results))) if results.rows else None,
-        margins=tables.margins(results.rows),
+        margins=tables.by_margin(results.rows),
         changed=tables.histories(results.rows),
-        unread=results.unread,
-        planted=results.planted,
-        derivations=results.derivations,
-        inventory=contents.inventory(),
-        pages=contents.pages,
     )
 
 
-def _page(contents: Contents, links: Links, title: str, kind: str, body: Markup, **more: Any) -> str:
+def _page(contents: Contents, links: Links, title: str, kind: str, body: Markup, paper: str = "") -> str:
     """A whole page, with the policy that lets its own style sheet and script be used and no other."""
     body, sheet = classed(body)
     style = _template("report.css").render() + sheet
@@ -180,21 +152,21 @@ def _page(contents: Contents, links: Links, title: str, kind: str, body: Markup,
         title=title,
         kind=kind,
         body=body,
-        papers=contents.pages,
-        **{"before": None, "after": None, "paper": "", "parts": ()} | more,
+        paper=paper,
     )
 
 
 def _part(name: str, contents: Contents, links: Links, **values: Any) -> Markup:
     """A template filled in, with what every template may ask for."""
     shared: Mapping[str, Any] = {
+        "contents": contents,
         "links": links,
         "campaigns": campaigns(),
+        "results": contents.results,
         "suite": contents.results.suite,
         "anchors": contents.anchors,
-        "folded": FOLDED,
         "kinds": KINDS,
-        "standings": STANDINGS,
+        "marks": outcomes.MARKS,
         "differing": wording.differing,
         "shared": wording.common_parameters,
     }
@@ -215,6 +187,7 @@ def _template(name: str) -> Template:
 
 _FILTERS: dict[str, Any] = {
     "formula": formula,
+    "cell": in_cell,
     "letters": lettered,
     "parameters": wording.parameters,
     "measurement": wording.measurement,
@@ -225,14 +198,14 @@ _FILTERS: dict[str, Any] = {
     "undecided": wording.undecided,
     "unseen": wording.unseen,
     "finite": math.isfinite,
-    "constant": ratios.constant,
     "level": ratios.level,
     "triangles": ratios.mark,
     "duration": duration,
     "percent": percent,
-    "span": span,
-    "centre": centre,
+    "width": margin_width,
+    "sensitivity": sensitivity,
     "standing": wording.standing_name,
-    "outcome": statements.upshot,
+    "mark": outcomes.reading_mark,
     "topic": topic_name,
+    "place": statements.place,
 }

@@ -125,7 +125,6 @@ def _headings(tokens: Sequence[Token], places: Sequence[int], entries: Collectio
 
 
 @cache
-@cache
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
     parser.inline.ruler.before("escape", "mathematics", _mathematics)

@@ -1,221 +1,121 @@
-"""Tables over all readings: misprints, the headline, margins and histories."""
+"""Tables over all readings: misprints, what does not hold as stated, margins and histories."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
-from verify.judging.power import factor
-from verify.model import Standing, Verdict, raised
-from verify.page import wording
-from verify.page.cards import sensitivity
-from verify.page.counts import percent
-from verify.page.report.statements import (
+from verify.model import Standing, raised
+from verify.page.statements import (
     corrections,
-    distinct_statements,
     entry_order,
+    fails_as_foreseen,
+    first_sentence,
     foremost,
-    how_closely,
     how_far,
-    mended,
     misprinted,
-    place,
-    slip_stands,
-    upshot,
+    quoted_place,
+    rows_by_paper,
 )
-from verify.page.vocabulary import EXACT, STANDINGS
+from verify.page.vocabulary import EXACT
 from verify.results import Results, Row
 
-# --- misprints ---------------------------------------------------------------------------------------------------
 
+class Wrong(NamedTuple):
+    """A formula that fails: where it is, what is wrong with it, what replaces it, and by how much it is off.
 
-class Misread(NamedTuple):
-    """A formula as our copy reads: where, what is wrong with it, by how much, and what replaces it.
-
-    Formulas are LaTeX; `corrected` and how closely it `holds` are empty where nothing is judged beside it. `target` is
-    the row that fails, and `readings` how many have this formula.
-
-    `slip`: of the text conversion, is likely. Where what our copy has is not judged, no reading fails: `printed` and
-    `off` are empty, `quoted` has its own words, and `target` is the row that agrees.
+    `stated` and `instead` are LaTeX; `instead` is empty where nothing is judged beside it. `quoted` are the words of
+    the paper, `target` the row that fails, and `slip`: a slip of the text conversion is likely. Where what our copy has
+    is not judged, `stated` and `off` are empty, and `target` is the row that agrees. `span` counts the lines of one
+    statement at its first line, and is 0 at the others.
     """
 
     where: str
     words: str
-    printed: str
-    corrected: str
-    holds: str
+    stated: str
+    quoted: str
+    instead: str
     off: str
     target: str
-    readings: int
-    quoted: str
     slip: bool
+    span: int = 1
 
 
-class Misprint(NamedTuple):
-    """A numbered statement that is misprinted: its lines in the table, and the row whose entries it is of."""
+class WrongTable(NamedTuple):
+    """Lines by paper, and how many statements of the papers they are of."""
 
-    on: str
-    row: Row
-    lines: list[Misread]
-
-
-class MisprintTable(NamedTuple):
-    """All misprints by paper, and how their counts fit together.
-
-    `readings` fail, of so many `statements` and `formulas`, the lines of the table; `corrected` ones agree, `beside`
-    them or where what our copy has is not judged.
-    """
-
-    papers: dict[str, list[Misprint]]
-    readings: int
+    papers: dict[str, list[Wrong]]
     statements: int
-    formulas: int
-    corrected: int
-    beside: int
+
+    @property
+    def formulas(self) -> int:
+        """Number of lines."""
+        return sum(map(len, self.papers.values()))
 
 
-def misprint_table(results: Results) -> MisprintTable | None:
-    """All that our copies misprint, as `misprinted` says, in the order of the entries; None without any.
+def misprint_table(results: Results) -> WrongTable:
+    """All that our copies misprint, in the order of the entries; a formula of a statement is one line."""
+    return _table(misprinted(results.rows), results)
 
-    Readings of one numbered statement, the one that has the slip, stand together, and of these the ones of one formula
-    in a line.
-    """
+
+def error_table(results: Results) -> WrongTable:
+    """All that does not hold as stated, under the paper's own condition, as foreseen."""
+    rows = [row for row in results.rows if fails_as_foreseen(row) and row.standing == Standing.AS_STATED]
+    return _table(rows, results)
+
+
+def _table(rows: Sequence[Row], results: Results) -> WrongTable:
     groups: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in misprinted(results.rows):
-        groups[row.paper, slip_stands(row, results)].append(row)
-    if not groups:
-        return None
+    for row in rows:
+        groups[row.paper, quoted_place(row, results).partition(",")[0]].append(row)
     beside = corrections(results.rows)
-    papers: dict[str, list[Misprint]] = {}
-    for (paper, on), rows in groups.items():
-        formulas: defaultdict[str, list[Row]] = defaultdict(list)
-        for row in rows:
-            formulas[row.statement].append(row)
-        lines = [_misread(of_it, results, beside) for of_it in formulas.values()]
-        papers.setdefault(paper, []).append(Misprint(on, foremost(rows, results)[0], lines))
-    for listed in papers.values():
-        listed.sort(key=lambda found: entry_order(found.row, results))
-    claims = [row.claim for rows in groups.values() for row in rows if row.standing == Standing.MISPRINT]
-    right = mended(results.rows)
-    return MisprintTable(
-        papers,
-        readings=len(claims),
-        statements=len(groups),
-        formulas=sum(len(misprint.lines) for listed in papers.values() for misprint in listed),
-        corrected=len(right),
-        beside=sum(row.claim in claims for row in right),
-    )
+    places = {key: entry_order(foremost(own, results)[0], results) for key, own in groups.items()}
+    papers: dict[str, list[Wrong]] = {}
+    for key in sorted(groups, key=lambda key: places[key]):  # stable: as the run has them, of one entry
+        first: dict[str, Row] = {}
+        for row in groups[key]:
+            first.setdefault(row.id if row.standing == Standing.AS_STATED else row.statement, row)
+        lines = [_wrong(row, results, beside) for row in first.values()]
+        for _, alike in groupby(lines, lambda line: line[:1] + line[2:4]):
+            head, *others = alike
+            papers.setdefault(key[0], []).append(head._replace(span=1 + len(others)))
+            papers[key[0]] += [line._replace(span=0) for line in others]
+    return WrongTable({p: papers[p] for p in rows_by_paper(results) if p in papers}, len(groups))
 
 
-def _misread(rows: Sequence[Row], results: Results, beside: Mapping[str, Row]) -> Misread:
-    row, judged = rows[0], rows[0].standing == Standing.MISPRINT
+def _wrong(row: Row, results: Results, beside: Mapping[str, Row]) -> Wrong:
+    judged = row.standing != Standing.CORRECTED
     instead = beside.get(row.claim) if judged else row
-    return Misread(
-        where=row.place or place(row, results),
-        words=what_is_wrong(row.finding),
-        printed=row.statement if judged else "",
-        corrected=instead.statement if instead else "",
-        holds=how_closely(instead) if instead else "",
+    # a quotation replaces a statement that repeats it, and is left out where nothing is judged but a formula
+    quoted = "" if row.standing == Standing.MISPRINT or f"{{{row.words}}}" in row.statement else row.words
+    repeated = bool(quoted) and row.words[:REPEATED] in row.statement
+    return Wrong(
+        where=quoted_place(row, results),
+        words=first_sentence(row.finding),
+        stated=row.statement if judged and not repeated else "",
+        quoted=quoted,
+        instead=instead.statement if instead and (instead.statement != row.statement or not judged) else "",
         off=how_far(row) if judged else "",
         target=f"row/{row.id}",
-        readings=len(rows) if judged else 0,
-        quoted="" if judged else row.words,
         slip=row.slip,
     )
 
 
-def what_is_wrong(finding: str) -> str:
-    """The first sentence of a finding; that our copy reads so is said by the heading.
-
-    >>> what_is_wrong("As our copy reads, a square is missing; P says so. More of it.")
-    'a square is missing; P says so.'
-    """
-    return re.sub("^As our copy reads,? ", "", re.split(r"(?<=\.)\s+(?=[A-Z])", finding)[0])
+REPEATED = 12
+"""Letters at the head of a quotation by which a statement in words is told from a formula."""
 
 
-# --- the whole run -----------------------------------------------------------------------------------------------
+def by_margin(rows: Sequence[Row]) -> list[Row]:
+    """A row of each claim that is judged with a margin, the widest first; of a logarithm its factor counts."""
 
+    def width(row: Row) -> float:
+        return raised(row.logarithm, row.margin) - 1 if row.logarithm else row.margin
 
-class Headline(NamedTuple):
-    """Counts of rows that agree, fail as foreseen or do neither, and of those that rest on no sample or on a model.
-
-    `agree` and `fail` count by how readings stand to the papers; `failing_statements` counts the statements that the
-    readings which fail are of, misprints aside.
-    """
-
-    agree: dict[str, int]
-    fail: dict[str, int]
-    failing_statements: dict[str, int]
-    surprises: list[Row]
-    undecided: int
-    modelled: dict[str, int]
-    exact: int
-    rows: int
-
-
-def headline(rows: Sequence[Row]) -> Headline:
-    """Rows by what came of them."""
-    known: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        known[upshot(row)].append(row)
-    modelled = Counter(row.verdict for row in rows if row.model_based)
-    failing = known["foreseen"]
-    return Headline(
-        agree=_standings(known["agrees"]),
-        fail=_standings(failing),
-        failing_statements={
-            standing: distinct_statements(row for row in failing if row.standing == standing)
-            for standing in (Standing.AS_STATED, Standing.OUTSIDE)
-        },
-        surprises=known["surprise"],
-        undecided=len(known["undecided"]),
-        modelled={verdict: modelled[verdict] for verdict in Verdict if modelled[verdict]},
-        exact=sum(row.kind in EXACT for row in rows),
-        rows=len(rows),
-    )
-
-
-def _standings(rows: Sequence[Row]) -> dict[str, int]:
-    counts = Counter(row.standing for row in rows)
-    return {standing: counts[standing] for standing in STANDINGS if counts[standing]}
-
-
-class Margin(NamedTuple):
-    """A row with the width of its margin, how it was declared, and the smallest error that was told apart."""
-
-    row: Row
-    width: str
-    declared: str
-    told: str
-
-
-def margins(rows: Sequence[Row]) -> list[Margin]:
-    """Claims by the width of their margin, widest first."""
     claims = {row.claim: row for row in reversed(rows) if row.points and row.kind not in EXACT}
-    listed = sorted(claims.values(), key=lambda row: (-_width(row), row.claim))
-    return [Margin(row, *_margin(row), sensitivity(row)) for row in listed]
-
-
-def _width(row: Row) -> float:
-    """The margin as a number: a share of the prediction, of a logarithm what its factor exceeds 1 by, else itself.
-
-    An absolute margin is no share of the prediction: that may be an exponent or a probability, and 0.
-    """
-    return raised(row.logarithm, row.margin) - 1 if row.logarithm else row.margin
-
-
-def _margin(row: Row) -> tuple[str, str]:
-    """The width in words, and what it is of."""
-    if not math.isfinite(_width(row)):
-        return "—", "no number"
-    if row.logarithm:
-        return factor(row.logarithm, row.margin), f"{wording.numeral(row.margin)} in {wording.unit(row)}"
-    if row.relative:
-        return percent(row.margin), "of the prediction"
-    return wording.numeral(row.margin), "in its own unit"
+    return sorted(claims.values(), key=lambda row: (-width(row), row.claim))
 
 
 STEP = re.compile(r"; (?=\d{4}-\d\d-\d\d|not registered)")

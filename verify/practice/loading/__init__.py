@@ -212,8 +212,10 @@ def problem(
     like = free.parameters[0]
     if isinstance(data, str | os.PathLike):
         data = named_data(data, lambda few: _first_call(own, free, few, training=training))
+    # Before anything is read, for a data set may be large.
     data = data if samples is None else fewer(data, samples, seed)
     whole = BatchLoss.takes_model(loss)
+    # Such a loss reads the batch as the model takes it: nothing in it is scaled or moved.
     if whole:
         loss = BatchLoss(loss, own)
         data = loss.pairs(repeatable([data] if is_batch(data) else data), like)
@@ -229,6 +231,7 @@ def problem(
         outputs = first_outputs(free, inputs, targets=targets, loss=criterion, field=field)
     targets = targets if whole else fitting(criterion, outputs, targets, like.dtype)
     most = max(1, min(BATCH, OUTPUTS // max(1, math.prod(outputs))))
+    # In training mode samples see each other through statistics of the batch, so all are one batch.
     size = None if training else min(batch_size or most, rows(targets))
     with calling("model and loss", "run on all samples"):
         objective = Objective(
@@ -242,6 +245,7 @@ def problem(
             group=group,
         )
         objective.disown(model)
+        # A pass through all samples: what cannot run fails here, not in the middle of a measurement.
         objective.value()
     _require_mean(objective, "divide it by their number")
     return Problem(

@@ -61,6 +61,7 @@ def restore(net: nn.Module, path: str) -> str:
     tensors = {named[name]: value for name, value in state.inside().items()}
     _require_shapes(path, tensors, own)
     with calling(f"checkpoint {path}", "be loaded into the model"):
+        # A tensor on the meta device has no memory to copy into, so it is replaced.
         net.load_state_dict(tensors, assign=any(not is_lazy(v) and v.is_meta for v in own.values()))
     left = [name for name in state.tensors if not name.startswith(state.prefix)]
     others = f"; left out: {_few(left)}" if left else ""
@@ -121,6 +122,7 @@ def _prefixes(state: _State, named: Mapping[str, str]) -> Counter[str]:
 
 
 def _plain(name: str) -> str:
+    # `torch.compile` puts a part of its own into the names.
     return name.replace(COMPILED, "")
 
 
@@ -160,6 +162,8 @@ def _read(path: str) -> Any:
         raise ValueError(folder if Path(path).is_dir() else f"file not found: {path}")
     try:
         with warnings.catch_warnings():
+            # A pickle could run any code, hence `weights_only`. The device of the
+            # training may not exist here, hence the CPU.
             warnings.simplefilter("ignore")  # the error below says what is wrong
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
@@ -173,6 +177,7 @@ def _read(path: str) -> Any:
 
 
 def _object(error: Exception) -> str:
+    # torch names the object in the text of its message alone.
     named = re.search(r"GLOBAL (\S+)", str(error))
     return f", got {named[1]}" if named else ""
 

@@ -19,7 +19,7 @@ from verify.practice.loading.samples import each
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 _FEW, _MANY = 2, 1000
-"""Samples of a first call, since batch normalisation in training mode needs two; and where a model takes no two."""
+"""Samples of a first call (batch normalisation in training mode needs two), and of another if that fails."""
 
 
 def own_copy(

@@ -32,7 +32,7 @@ _SHOWN = 6
 
 @contextlib.contextmanager
 def restored(seed: int) -> Iterator[None]:
-    """Draws of torch, numpy and Python from a seed; afterwards their generators are as found."""
+    """Seed the generators of torch, numpy and Python, and restore them afterwards."""
     with preserve_state(None, training=False):
         seed_generators(seed)
         yield
@@ -56,6 +56,7 @@ def calling(name: str, what: str) -> Iterator[None]:
         with _one_process(), in_full_precision():
             yield
     except BaseException as error:
+        # A `ValueError` of ours says already in one line what is wrong.
         if by_signal(error) or (isinstance(error, ValueError) and _is_ours(_frames(error)[-1])):
             raise
         raise ValueError(_memory_line(error) or f"{name} cannot {what}: {_describe_error(error)}") from error
@@ -79,6 +80,7 @@ def measured() -> Iterator[None]:
 def _failure(error: BaseException) -> str:
     """Return what the model failed to do, judged by who raised the error; empty if we did."""
     by_torch = isinstance(error, RuntimeError | MemoryError)
+    # torch raises these from C++ while it differentiates: no frame of the user's code is on the stack.
     if by_torch and ("derivative" in str(error) or not _foreign_frames(error)):
         return "have no second derivatives"
     return "cannot run on all samples" if _foreign_frames(error) else ""
@@ -185,8 +187,10 @@ def _required(parameter: inspect.Parameter) -> bool:
 
 @contextlib.contextmanager
 def _printing_aside() -> Iterator[TextIO]:
+    # Also the file descriptors, for code in C does not write through Python's streams.
     found, kept = (sys.stdout, sys.stderr), {number: os.dup(number) for number in (1, 2)}
     lent: Any = _UnclosableStream(sys.stderr)
+    # What is buffered so far belongs to standard output.
     found[0].flush()
     os.dup2(2, 1)
     sys.stdout = sys.stderr = lent
@@ -239,7 +243,8 @@ def _open(stream: TextIO, number: int) -> TextIO:
 
 @contextlib.contextmanager
 def _staying() -> Iterator[None]:
-    """`os._exit`, which nothing can catch, becomes an error; a process that was forked may leave by it."""
+    """Turn `os._exit` into an error."""
+    # Nothing could catch it. A process that was forked may leave by it.
     leave, here = os._exit, os.getpid()
 
     def stay(status: int) -> NoReturn:
@@ -256,16 +261,18 @@ def _staying() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _one_process() -> Iterator[None]:
-    """A process that code of others has forked does not go on with our work."""
+    """End a process that foreign code has forked, which would otherwise go on with our work."""
     here = os.getpid()
     try:
         yield
     finally:
         if os.getpid() != here:
+            # Without cleaning up: open files and streams are those of the parent.
             os._exit(0)
 
 
 def _memory_line(error: BaseException) -> str:
+    # On the CPU torch raises a plain RuntimeError, so only its words tell.
     short = isinstance(error, MemoryError) or any(word in str(error) for word in _NO_MEMORY)
     return "memory must suffice, got none left; use a smaller batch size or fewer samples" if short else ""
 

@@ -61,6 +61,7 @@ def _searched(folder: Path) -> Iterator[None]:
         _folders.append(folder)
     if _UserFolderFinder not in sys.meta_path:
         sys.meta_path.append(_UserFolderFinder)
+    # Only if there is such a module: from here on every import of the process goes through these two.
     if any(_find_user_module(name, folder) for name in _OURS):
         builtins.__import__, importlib.import_module = _import_as_meant, _import_module_as_meant
     sys.path.insert(0, str(folder))
@@ -78,6 +79,7 @@ class _UserFolderFinder:
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, _: Any = None) -> ModuleSpec | None:
         """As the import system asks for it."""
+        # With a path it is a submodule, which its package finds.
         return None if path is not None else PathFinder.find_spec(name, [str(folder) for folder in _folders])
 
 
@@ -119,9 +121,8 @@ def _find_user_module(top: str, folder: Path) -> ModuleSpec | None:
     spec = PathFinder.find_spec(top, [str(folder)])
     if spec is None or Path(_place(spec)).is_relative_to(_ROOT / top):
         return None
-    empty = spec.origin is None and not any(
-        Path(_place(spec)).glob("*.py")
-    )  # a mere folder, of results perhaps
+    # a folder without code, of results perhaps
+    empty = spec.origin is None and not any(Path(_place(spec)).glob("*.py"))
     return None if empty else spec
 
 
@@ -137,6 +138,7 @@ def _kept_as(spec: ModuleSpec) -> str:
         if spec.origin:
             found = spec_from_file_location(name, spec.origin, submodule_search_locations=inside or None)
             kept = found or kept
+        # A folder without `__init__.py` has no file to load.
         else:
             kept.submodule_search_locations = inside
         _loaded(kept)
@@ -160,6 +162,7 @@ def _loaded(spec: ModuleSpec | None) -> ModuleType:
     try:
         if spec.loader is not None:
             spec.loader.exec_module(module)
+    # As an import does it: a module that is half loaded must not be found again.
     except BaseException:
         sys.modules.pop(spec.name, None)
         raise

@@ -67,6 +67,7 @@ def gathered(data: Any, like: Tensor, labels: Labelling, *, whole: bool = False)
     Of a mapping with labels `labels` makes inputs and targets. With `whole` targets are structures of tensors, as they
     are to stay.
     """
+    # A loader may shuffle or augment: its draws leave no trace.
     with preserve_state(None, training=False), calling("data", "be read as batches (inputs, targets)"):
         items = list(held(repeatable(data)))
         batches = [pair(item) for item in items]

@@ -199,6 +199,7 @@ def measure_problem(
     """
     started, objective, stopping = time.monotonic(), problem.objective, stopping or StoppingRule()
     count = min(natural("top", top), objective.dim)
+    # A stream for each part: whether layers or factors are asked for changes no other number.
     streams = np.random.default_rng(require_seed(seed)).spawn(8)
     costs = _costs(problem, count, stopping.probes, layers=layers, factors=factors)
     spent = _Spent(Work(costs, tell), _aside(costs, count, stopping.probes))
@@ -286,6 +287,7 @@ _PROJECTION, _NOISE = "random subspace", "noise of the samples"
 
 def _costs(problem: Problem, count: int, probes: int, *, layers: bool, factors: bool) -> dict[str, float]:
     few = problem.objective.dim < _SMALLEST_PROJECTED
+    # A small matrix is taken whole, by its rows.
     each = min(cost(count, probes), problem.objective.dim)
     return {
         _TRACES: 20,
@@ -308,9 +310,10 @@ def _aside(costs: Mapping[str, float], count: int, probes: int) -> dict[str, flo
 
 
 def _values(found: MeasuredMatrix) -> np.ndarray:
-    """One for each vector; the lowest is among the top ones if all were asked for."""
+    """Return the eigenvalue of each vector."""
     matrix = found.matrix
     values = [each.value for each in matrix.top]
+    # If all eigenvalues were asked for, the lowest is among the top ones already.
     if matrix.lowest is not None and found.vectors.shape[1] > len(values):
         values.append(matrix.lowest.value)
     return np.array(values)
@@ -347,7 +350,7 @@ class _Spent:
             yield
 
     def expect(self, more: float) -> None:
-        """So many products more in the part that is under way."""
+        """Expect this many further products in the current part."""
         self._work.expect(self._name, self.products - self._start + more)
 
     def on(self, operator: Operator) -> Operator:
@@ -375,6 +378,7 @@ def _require_size(matrix: Matrix) -> None:
 
 
 def _rate(first: Eigenvalue) -> Number | None:
+    # The eigenvalue may be 0 or negative within its error.
     if first.value <= first.bound:
         return None
     return Number(value=2 / first.value, error=2 * (first.bound / first.value) / first.value, kind="bound")
@@ -392,6 +396,7 @@ def _traces(
     if few and (both := _if_possible(trace_hessian, objective)) is not None:
         return GrowingTrace(both, None, rng), GrowingTrace(both, None, rng)
     if few and (part := _if_possible(trace_gauss_newton, objective)) is not None:
+        # With the exact trace of the Gauss-Newton part only that of the H-term is left to estimate.
         found = GrowingTrace(part, spent.on(h_term(objective)), rng), GrowingTrace(part, None, rng)
     else:
         found = (
@@ -419,7 +424,7 @@ def _norm_of_rest(operator: Operator, rng: np.random.Generator, probes: int, *, 
 
 
 def _if_possible(trace: Callable[[Objective], float], objective: Objective) -> float | None:
-    """None of a model or loss that this exact trace is not for."""
+    """Return an exact trace; None if it does not suit the model or the loss."""
     try:
         return trace(objective)
     except ValueError:
@@ -427,8 +432,9 @@ def _if_possible(trace: Callable[[Objective], float], objective: Objective) -> f
 
 
 def _exact_trace_affordable(problem: Problem) -> bool:
-    """Whether samples are taken together, each for itself, and have few outputs."""
+    """Return whether an exact trace takes few passes: samples are independent and have few outputs."""
     objective = problem.objective
+    # In training mode the loss is no mean of losses of single samples.
     if math.prod(problem.outputs) > MOST_PASSES or objective.training:
         return False
     return sites.by_sample(objective)
@@ -469,6 +475,7 @@ def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> Sa
         return None
     unit = problem.unit
     total = Estimate(*(unit**2 * part for part in total_variance(objective, rng, probes=VARIANCE_PROBES)))
+    # An estimate of a variance may come out negative.
     root = math.sqrt(max(total.value, 0.0))
     element = Estimate(root, total.standard_error / (2 * root) if root else 0.0)
     forms = unit * quadratic_forms(objective, vector[:, None])[:, 0]

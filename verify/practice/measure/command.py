@@ -35,6 +35,7 @@ def run_measure(options: argparse.Namespace) -> int:
         return _run_series(options, files, stopping)
     with output_apart() as output:
         problem = from_options(series.with_checkpoint(options, files[0]) if files else options)
+        # Now, not after the measurement.
         require_writable(folder, "--output")
         vectors = options.save_vectors and Path(options.save_vectors)
         if vectors:
@@ -74,6 +75,7 @@ def _run_series(options: argparse.Namespace, files: list[Path], stopping: Stoppi
                     part = partial(_part, tell, escaped(file.name), k, len(files))
                     each = _measured(options, problem, stopping, lambda *_: None, part)
                     found.append(series.Checkpoint(file=str(file), at=at, found=each))
+        # An interruption must not take away the checkpoints that are finished.
         finally:
             if found:
                 output.write(series.series_json(found) if options.json else series.series_text(found))
@@ -108,10 +110,10 @@ def _save(problem: Problem, file: Path, values: np.ndarray, vectors: np.ndarray)
     parts = zip(objective.blocks().items(), objective.shapes, strict=True)
     arrays = {name: vectors[place].T.reshape(-1, *shape) for (name, place), shape in parts}
     held = io.BytesIO()
-    with zipfile.ZipFile(
-        held, "w"
-    ) as archive:  # what numpy.savez writes, whose own arguments parameters may be named as
+    # Written here, for a parameter may have the name of an argument of numpy.savez.
+    with zipfile.ZipFile(held, "w") as archive:
         for name, array in {EIGENVALUES: values, **arrays}.items():
+            # The size is not known when the entry is opened, so zip must be told that it may exceed 2 GiB.
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)
     try:

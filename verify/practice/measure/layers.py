@@ -75,6 +75,7 @@ def layered(
     """
     layers, found = layers_of(blocks), list[Layer]()
     for name, places in layers.items():
+        # What later layers take at first is laid aside.
         aside = layer_cost(stopping.probes) * (len(layers) - len(found) - 1)
         inside = principal(operator, places)
         trace = GrowingTrace(0.0, inside, rng)

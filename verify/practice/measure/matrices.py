@@ -134,12 +134,14 @@ class _Search:
     ) -> None:
         self.operator, self.rng, self.trace, self.asked = operator, rng, trace, asked
         self.spent, self.expect = spent, expect
+        # The density comes last: its products are laid aside.
         self.after = min(DENSITY_STEPS, operator.dim) * DENSITY_PROBES if asked.dense else 0
 
     def go(self) -> MeasuredMatrix:
         asked, stopping = self.asked, self.asked.stopping
         if self._dense_pays(cost(asked.count, stopping.probes)):
             return self._measure_densely()
+        # If all eigenvalues are asked for, the lowest is among them.
         bottom = int(asked.lowest and asked.count < self.operator.dim)
         steps, sure = (max(steps, 8 * asked.count) for steps in (LEAST_STEPS, SURE_STEPS))
         steps = min(steps, max(sure, self._products_left() - stopping.probes))
@@ -187,6 +189,7 @@ class _Search:
     def _factors(self, norm: GrowingNorm) -> tuple[float, float]:
         """Return the factors by which the probes of trace and norm must grow."""
         stopping, trace, size = self.asked.stopping, self.trace.number, norm.estimate
+        # A trace near 0 has no relative error.
         scale = max(abs(trace.value), size.value)
         if not scale:
             return 0.0, 0.0
@@ -206,6 +209,7 @@ class _Search:
         first, second = self._factors(norm)
         more = 2 * self.trace.probes * (first - 1) if first > 1 else 0.0
         more += norm.probes * (second - 1) if second > 1 else 0.0
+        # A factor may be infinite, at the edge of the zone.
         return math.ceil(min(more, 1e9))
 
     def _grow(self, norm: GrowingNorm) -> None:

@@ -26,17 +26,17 @@ class Number:
 
     @classmethod
     def exact(cls, value: float) -> Number:
-        """One without an error."""
+        """Return a number without an error."""
         return cls(value=value, error=0.0, kind="exact")
 
     @classmethod
     def estimated(cls, found: Estimate) -> Number:
-        """One with a standard error."""
+        """Return a number with a standard error."""
         return cls(value=found.value, error=found.standard_error, kind="standard error")
 
     @property
     def estimate(self) -> Estimate:
-        """Without its kind."""
+        """Value and standard error, without the kind."""
         return Estimate(self.value, self.error)
 
 

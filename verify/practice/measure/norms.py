@@ -49,25 +49,27 @@ class GrowingNorm:
         self._beyond = replace(
             operator, product=lambda rows: operator.product(rows - (rows @ known) @ known.mT)
         )
+        # H v = value v + r with r orthogonal to v, so |H v|^2 is exactly this sum.
         self._along = float((found.values**2 + found.residuals**2).sum())
         self._rng = rng
         self._rounds: list[tuple[int, Estimate]] = []
 
     @property
     def probes(self) -> int:
-        """So far."""
+        """Number of probes so far."""
         return sum(count for count, _ in self._rounds)
 
     def grow(self, probes: int) -> None:
         """Estimate the rest by so many probes more."""
+        # A standard error needs two probes.
         count = max(2, probes)
         self._rounds.append((count, frobenius_norm(self._beyond, self._rng, probes=count)))
 
     @property
     def estimate(self) -> Estimate:
-        """As it is known now."""
+        """Current value of the norm, with its standard error."""
         square = sum(n * each.value**2 for n, each in self._rounds) / self.probes
-        # of the squares: twice the norm times its own
+        # standard errors of the squares: d(norm^2) = 2 norm d(norm)
         errors = [2 * each.value * each.standard_error * n for n, each in self._rounds]
         value = math.sqrt(self._along + square)
         return Estimate(value, math.hypot(*errors) / self.probes / (2 * value) if value else 0.0)

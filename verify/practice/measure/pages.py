@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from verify.escapes import escaped
 from verify.files import replace_files
 from verify.page import terminal, wording
-from verify.page.markup import template, themed
+from verify.page.markup import template
 from verify.practice.full_gradients import full_gradient_lines
-from verify.practice.measure import plots as measure_plots
+from verify.practice.measure import plots
 from verify.practice.measure.measurement import Eigenvalue, Matrix, Measurement, Number
+from verify.practice.page_plots import plots_html
 
 VERSION = 1
 """Version of the JSON."""
@@ -31,22 +33,27 @@ def measurement_json(found: Measurement) -> str:
 
 def measurement_page(found: Measurement) -> str:
     """Return the measurement as one self-contained page."""
-    drawn = (
-        measure_plots.density_figure(found),
-        measure_plots.eigenvalue_figure(found),
-        measure_plots.line_figure(found),
-        measure_plots.layer_figure(found),
-    )
-    noise = found.noise
-    return template("measure.html.j2").render(
+    return template("measure.html.j2", rounded=rounded).render(
         m=found,
         zone=found.zone,
         name=escaped(found.name),
         full_gradients=list(_full_gradients(found)),
-        figures=[themed(figure) for figure in drawn if figure is not None],
+        pictures=plots_html(plots.measurement_plots(found)),
+        layers=plots_html(plots.layer_plots(found)) if found.layers else "",
         between=share_between_layers(found),
-        histogram=noise and themed(measure_plots.noise_figure(noise, found.hessian.top[0])),
     )
+
+
+def rounded(value: float, error: float) -> str:
+    """Return a value with the digits that its error leaves, at most six.
+
+    >>> rounded(46.4158, 0.17), rounded(10.0719, 2.2e-5), rounded(0.866, 0.046)
+    ('46.42', '10.0719', '0.866')
+    """
+    if not (value and 0 < error < math.inf):
+        return wording.numeral(value, 6)
+    known = math.floor(math.log10(abs(value))) - math.floor(math.log10(error)) + 2
+    return wording.numeral(value, min(max(known, 1), 6))
 
 
 def write_measurement(found: Measurement, folder: Path) -> Path:

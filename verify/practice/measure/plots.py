@@ -1,23 +1,20 @@
-"""Pictures of a measurement: the densities of both matrices, their top eigenvalues, and the samples along the first."""
+"""Pictures of a measurement: spectra of both matrices, the loss along an eigenvector, single samples, layers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from verify.page import wording
-from verify.page.axes import decades, plain_ticks
-from verify.page.drawing import Panel, inches, shorten, stack
-from verify.page.theme import PALETTE, STYLE
+from verify.page.canvas import draw_law, draw_points
+from verify.page.drawing import shorten
+from verify.page.theme import PALETTE
 from verify.practice.measure.measurement import (
     Eigenvalue,
     LossLine,
@@ -25,229 +22,163 @@ from verify.practice.measure.measurement import (
     Measurement,
     Number,
     SampleNoise,
-    SmearedDensity,
 )
+from verify.practice.page_plots import PagePlot, fit_axes
 from verify.results.lines import spans_decades
 
-_COLOURS = {"Hessian": PALETTE["theory"], "Gauss-Newton matrix": PALETTE["disagrees"]}
-_MARKS = {"Hessian": "o", "Gauss-Newton matrix": "s"}
-_WIDTH = 6.2
+_STYLES = {"H": (PALETTE["theory"], "o", "Hessian H"), "G": (PALETTE["nets"], "s", "Gauss-Newton G")}
+"""Colour, mark and full name of each matrix."""
+
 _BELOW = 0.1
 """Lowest density shown, as a share of what one eigenvalue alone makes."""
 
 
-def density_figure(found: Measurement) -> Figure | None:
-    """Spectral density of both matrices with their standard errors, the top eigenvalues marked; None if both are 0."""
-    panels = [
-        _panel(
-            2.0,
-            lambda axes, name=name, matrix=matrix, seen=seen: _density(
-                axes, name, matrix, seen, found.parameters
-            ),
-            _density_note(seen),
-        )
+def measurement_plots(found: Measurement) -> list[PagePlot]:
+    """Pictures of the spectrum, the loss and single samples; what was not measured is left out."""
+    drawn = list[PagePlot]()
+    smeared = [
+        f"{wording.numeral(matrix.density.width, 2)} ({name})"
         for name, matrix in _matrices(found)
-        if (seen := matrix.density) is not None
+        if matrix.density is not None
     ]
-    return (
-        _figure(panels, "Spectral density of the Hessian and of the Gauss-Newton matrix") if panels else None
-    )
-
-
-def eigenvalue_figure(found: Measurement) -> Figure:
-    """The top eigenvalues of both matrices by rank, with the bounds on their errors."""
-    note = "bars: bound on the error, where it is wider than the mark; hollow: not converged"
-    panel = _panel(2.2, lambda axes: draw_eigenvalues(axes, found), note)
-    return _figure([panel], "Top eigenvalues of the Hessian and of the Gauss-Newton matrix")
-
-
-def noise_figure(noise: SampleNoise, first: Eigenvalue) -> Figure:
-    """Figure of the curvature of single samples along the first eigenvector."""
-    note = "line: mean over the samples, the first eigenvalue of the Hessian"
-    panel = _panel(1.9, lambda axes: _histogram(axes, noise, first), note)
-    return _figure([panel], "Curvature of single samples along the first eigenvector")
-
-
-def line_figure(found: Measurement) -> Figure | None:
-    """The loss along the first eigenvectors of the Hessian, and the parabola there; None without any."""
-    panels = [_panel(1.9, partial(_line, k=k, line=line), "dashed: gradient and curvature alone")
-              for k, line in enumerate(found.lines, start=1)]  # fmt: skip
-    return _figure(panels, "Loss along the first eigenvectors of the Hessian") if panels else None
-
-
-def layer_figure(found: Measurement) -> Figure | None:
-    """Largest eigenvalue of each layer, and its share of the squared Frobenius norm; None where not measured."""
-    if not found.layers:
-        return None
-    height = 0.9 + 0.22 * len(found.layers)
-    panels = [
-        _panel(height, partial(_by_layer, found=found, what="largest"), ""),
-        _panel(height, partial(_by_layer, found=found, what="share"), "the rest lies between layers"),
-    ]
-    return _figure(panels, "The Hessian layer by layer")
-
-
-def series_figure(found: Sequence[tuple[float, Measurement]]) -> Figure:
-    """Curvature through training: loss, first eigenvalues, excess of positive curvature."""
-    at, made = zip(*found, strict=True)
-    firsts = [
-        (name, [m.top[0].value for m in matrices], [m.top[0].bound for m in matrices])
-        for name, matrices in (("Hessian", [m.hessian for m in made]),
-                               ("Gauss-Newton matrix", [m.gauss_newton for m in made]))
-    ]  # fmt: skip
-    each, none = [m.hessian.excess or _NONE for m in made], [0.0] * len(made)
-    panels = [
-        _panel(1.7, partial(_through, at=at, rows=[("", [m.loss.value for m in made], none)], title="loss"), ""),
-        _panel(2.1, partial(_through, at=at, rows=firsts, title="first eigenvalue; 2 over it is the rate at which"
-               " full gradients turn unstable"), ""),
-        _panel(1.7, partial(_through, at=at, rows=[("", [e.value for e in each], [e.error for e in each])],
-               title="trace over Frobenius norm of the Hessian"), "bars: standard error"),
-    ]  # fmt: skip
-    return _figure(panels, "Curvature through training")
-
-
-_NONE = Number.exact(math.nan)
-"""Excess of a matrix that is zero."""
-
-Rows = Sequence[tuple[str, list[float], list[float]]]
-"""Name, values, errors."""
-
-
-def _through(axes: Axes, *, at: Sequence[float], rows: Rows, title: str) -> None:
-    for name, values, errors in rows:
-        colour = _COLOURS.get(name, PALETTE["theory"])
-        axes.errorbar(
-            at, values, yerr=errors, color=colour, lw=1.3, marker=_MARKS.get(name, "o"), ms=4, capsize=2,
-            label=name or None,
-        )  # fmt: skip
-    shown = [value for _, values, _ in rows for value in values]
-    _heights(axes, all(value > 0 for value in shown) and spans_decades(shown))
-    plain_ticks(axes.xaxis)
-    axes.set_title(title)
-    axes.set_xlabel("checkpoint, by the number in its name")
-    if len(rows) > 1:
-        axes.legend(frameon=False, fontsize=8.0, labelcolor=PALETTE["muted"])
-
-
-def _heights(axes: Axes, logarithmic: bool) -> None:
-    if logarithmic:
-        axes.set_yscale("log")
-        decades(axes.yaxis, *axes.get_ylim())
-    else:
-        plain_ticks(axes.yaxis)
-
-
-def _figure(panels: list[Panel], label: str) -> Figure:
-    with mpl.rc_context(STYLE):
-        return stack(panels, label, "", width=72 * _WIDTH)
-
-
-def _panel(height: float, draw: Callable[[Axes], None], notes: str) -> Panel:
-    return inches(height, draw, left=0.82, notes=notes)
-
-
-def _matrices(found: Measurement) -> list[tuple[str, Matrix]]:
-    return [("Hessian", found.hessian), ("Gauss-Newton matrix", found.gauss_newton)]
-
-
-def _density(axes: Axes, name: str, matrix: Matrix, seen: SmearedDensity, parameters: int) -> None:
-    x, value = np.array(seen.x), np.array(seen.value)
-    error = np.array(seen.standard_error) + np.array(seen.truncation)
-    alone = 1 / (parameters * math.sqrt(2 * math.pi) * seen.width)
-    low, colour = _BELOW * alone, _COLOURS[name]
-    axes.fill_between(
-        x, np.maximum(value - error, low), np.maximum(value + error, low), color=colour, alpha=0.3, lw=0
-    )
-    axes.plot(x, np.maximum(value, low), color=colour, lw=1.3)
-    marked = [each.value for each in (*matrix.top, *_lowest(matrix))]
-    axes.plot(marked, np.full(len(marked), low * 1.6), ls="", marker="|", ms=9, mew=1.1, color=PALETTE["ink"])
-    axes.set_yscale("log")
-    axes.set_ylim(low, 3 * float(value.max(initial=alone)))
-    decades(axes.yaxis, *axes.get_ylim())
-    axes.set_xlim(float(x[0]), float(x[-1]))
-    plain_ticks(axes.xaxis)
-    axes.set_title(f"density of eigenvalues, {name}")
-    axes.set_xlabel("eigenvalue")
-
-
-def _density_note(seen: SmearedDensity) -> str:
-    width, probes = wording.numeral(seen.width, 2), f"{seen.probes} probes of {seen.steps} steps"
-    if not seen.probes:
-        return f"all {seen.steps} eigenvalues, each smeared by {width}"
-    return (
-        f"each eigenvalue smeared by {width}; bars: the eigenvalues found\n"
-        f"band: standard error of {probes}, and what the last quarter of the steps changes"
-    )
-
-
-def _line(axes: Axes, *, k: int, line: LossLine) -> None:
-    at, seen = np.array(line.distance), np.array([math.nan if y is None else y for y in line.loss])
-    axes.plot(at, seen, color=PALETTE["theory"], lw=1.5, marker="o", ms=3)
-    axes.plot(at, line.parabola, color=PALETTE["muted"], lw=1.1, ls="--")
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
-    axes.set_title(f"loss along eigenvector {k}, curvature {wording.numeral(line.curvature, 4)}")
-    axes.set_xlabel("distance from the parameters as they are")
-
-
-def _by_layer(axes: Axes, *, found: Measurement, what: str) -> None:
-    places = np.arange(len(found.layers))[::-1]
-    if what == "largest":
-        values, errors = zip(
-            *((layer.largest.value, layer.largest.bound) for layer in found.layers), strict=True
+    if smeared:
+        caption = f"Ticks: eigenvalues found. The line smears each by {' or '.join(smeared)}."
+        drawn.append(PagePlot("Spectral density", partial(_densities, found=found), caption))
+    caption = "Bars: bound on the error. Hollow: not converged."
+    drawn.append(PagePlot("Largest eigenvalues", partial(draw_eigenvalues, found=found), caption))
+    for line in found.lines[:1]:
+        caption = "v₁: first eigenvector of H. Dots: the loss. Line: its gradient and curvature alone."
+        drawn.append(PagePlot("Loss along v₁", partial(_line, line=line), caption))
+    if found.noise is not None:
+        first = found.hessian.top[0]
+        caption = (
+            f"Curvature of each sample along v₁. Line: the mean, λ₁(H) = {wording.numeral(first.value)}."
         )
-        title = "largest eigenvalue of the layer's block"
-    else:
-        values, errors = zip(*((layer.share.value, layer.share.error) for layer in found.layers), strict=True)
-        title = "share of the squared Frobenius norm"
-    axes.barh(places, values, height=0.6, color=PALETTE["band"], ec=PALETTE["theory"], lw=0.6)
-    axes.errorbar(values, places, xerr=errors, ls="", color=PALETTE["ink"], elinewidth=1.0, capsize=2)
-    axes.set_yticks(places, [shorten(layer.name, 18) for layer in found.layers])
-    axes.set_xlim(left=min(0.0, *values))
-    plain_ticks(axes.xaxis)
-    axes.set_title(title)
+        drawn.append(PagePlot("Single samples", partial(_histogram, noise=found.noise, first=first), caption))
+    return drawn
 
 
-def _lowest(matrix: Matrix) -> list[Eigenvalue]:
-    return [] if matrix.lowest is None else [matrix.lowest]
+def layer_plots(found: Measurement) -> list[PagePlot]:
+    """Pictures of the largest eigenvalue of each layer and of its share of the squared Frobenius norm."""
+    names = [shorten(layer.name, 18) for layer in found.layers]
+    largest = [(layer.largest.value, layer.largest.bound) for layer in found.layers]
+    shares = [(layer.share.value, layer.share.error) for layer in found.layers]
+    titles = {
+        "Largest eigenvalue of the layer’s block": largest,
+        "Share of the squared Frobenius norm": shares,
+    }
+    return [
+        PagePlot(title, partial(_bars, names=names, pairs=pairs), bars=names)
+        for title, pairs in titles.items()
+    ]
+
+
+def series_plots(at: Sequence[float], made: Sequence[Measurement]) -> list[PagePlot]:
+    """Pictures of curvature through training: first eigenvalues, loss, excess of positive curvature."""
+    excess = [each.hessian.excess for each in made]
+    return [
+        PagePlot("Largest eigenvalue", partial(_first_eigenvalues, at=at, made=made), "Bars: bound on the error."),
+        PagePlot("Loss", partial(_through, at=at, name="loss", found=[each.loss for each in made])),
+        PagePlot("Excess of positive curvature of H", partial(_through, at=at, name="trace / Frobenius norm",
+                found=excess), "Bars: standard error."),
+    ]  # fmt: skip
 
 
 def draw_eigenvalues(axes: Axes, found: Measurement) -> None:
     """The top eigenvalues of both matrices by rank."""
-    shown = [each.value for _, matrix in _matrices(found) for each in matrix.top]
-    for place, (name, matrix) in enumerate(_matrices(found)):
-        ranks = np.arange(1.0, len(matrix.top) + 1) + 0.14 * (place - 0.5)
-        _bars(axes, ranks, matrix.top, name)
-    _heights(axes, spans_decades(shown))
-    axes.set_xlim(0.4, len(found.hessian.top) + 0.6)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("rank")
-    axes.set_title("top eigenvalues")
-    axes.legend(frameon=False, fontsize=8.0, labelcolor=PALETTE["muted"])
-    axes.grid(axis="y")
+    values = [each.value for _, matrix in _matrices(found) for each in matrix.top]
+    ranks = np.arange(1.0, len(found.hessian.top) + 1)
+    fit_axes(axes, ("rank", ranks), ("eigenvalue", values), "y" * spans_decades(values))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+    for name, matrix in _matrices(found):
+        _draw_top(axes, ranks, matrix.top, name)
+    _name_matrices(axes)
 
 
-def _bars(axes: Axes, ranks: NDArray[Any], top: tuple[Eigenvalue, ...], name: str) -> None:
-    values, bounds = np.array([each.value for each in top]), np.array([each.bound for each in top])
-    colour = _COLOURS[name]
-    axes.errorbar(ranks, values, yerr=bounds, ls="", color=colour, elinewidth=1.2, capsize=3)
-    for converged in (True, False):
-        chosen = np.array([each.converged is converged for each in top])
-        axes.plot(
-            ranks[chosen], values[chosen], ls="", marker=_MARKS[name], ms=5, mew=1.2, mec=colour,
-            mfc=colour if converged else PALETTE["paper"], label=name if converged else None,
+def _matrices(found: Measurement) -> list[tuple[str, Matrix]]:
+    return [("H", found.hessian), ("G", found.gauss_newton)]
+
+
+def _draw_top(axes: Axes, x: ArrayLike, top: Sequence[Eigenvalue], name: str) -> None:
+    """Draw eigenvalues of one matrix with the bounds on their errors."""
+    colour, mark, _ = _STYLES[name]
+    for place, each in zip(np.asarray(x), top, strict=True):
+        axes.errorbar(
+            place, each.value, each.bound, fmt=mark, ms=4, color=colour, elinewidth=1.1,
+            mfc=colour if each.converged else PALETTE["paper"],
         )  # fmt: skip
+
+
+def _name_matrices(axes: Axes) -> None:
+    for k, (colour, _, name) in enumerate(_STYLES.values()):
+        axes.annotate(
+            name, (1, 1), (0, -12 * k), "axes fraction", "offset points", color=colour, fontsize=9.5, ha="right",
+            va="top",
+        )  # fmt: skip
+
+
+def _densities(axes: Axes, found: Measurement) -> None:
+    drawn = [(name, matrix, matrix.density) for name, matrix in _matrices(found)]
+    known = [(name, matrix, seen) for name, matrix, seen in drawn if seen is not None]
+    alone = [1 / (found.parameters * math.sqrt(2 * math.pi) * seen.width) for *_, seen in known]
+    low, high = _BELOW * min(alone), 3 * max([*alone, *(max(seen.value) for *_, seen in known)])
+    fit_axes(axes, ("eigenvalue", [seen.x for *_, seen in known]), ("density", [low, high]), "y")
+    for k, (name, matrix, seen) in enumerate(known):
+        x, value, colour = np.array(seen.x), np.array(seen.value), _STYLES[name][0]
+        error = np.array(seen.standard_error) + np.array(seen.truncation)
+        band = np.maximum(value - error, low), np.maximum(value + error, low)
+        axes.fill_between(x, *band, color=colour, alpha=0.25, lw=0)
+        axes.plot(x, np.where(value > low, value, np.nan), color=colour, lw=1.3)
+        lowest = [] if matrix.lowest is None else [matrix.lowest]
+        marked = [each.value for each in (*matrix.top, *lowest)]
+        heights = np.full(len(marked), 0.05 + 0.07 * k)
+        axes.plot(
+            marked, heights, ls="", marker="|", ms=6, color=colour, transform=axes.get_xaxis_transform()
+        )
+    _name_matrices(axes)
+
+
+def _line(axes: Axes, *, line: LossLine) -> None:
+    seen = [math.nan if each is None else each for each in line.loss]
+    fit_axes(axes, ("distance along v₁", line.distance), ("loss", [seen, line.parabola]))
+    draw_law(axes, line.distance, line.parabola)
+    draw_points(axes, line.distance, seen, seen, seen, size=3.0)
 
 
 def _histogram(axes: Axes, noise: SampleNoise, first: Eigenvalue) -> None:
     edges, counts = np.array(noise.edges), np.array(noise.counts)
+    many = bool(counts.max() > 30)
+    fit_axes(axes, ("$v_1^T H_i v_1$", edges), ("samples", [0.6 if many else 0, counts.max()]), "y" * many)
     axes.bar(
         edges[:-1], counts, np.diff(edges), align="edge", color=PALETTE["band"], ec=PALETTE["theory"], lw=0.6
     )
     axes.axvline(first.value, color=PALETTE["ink"], lw=1.2)
-    if counts.max() > 30:
-        axes.set_ylim(0.5, 2.0 * counts.max())
-    _heights(axes, counts.max() > 30)
-    plain_ticks(axes.xaxis)
-    axes.set_xlabel("v₁′ Hᵢ v₁")
-    axes.set_title("number of samples by their curvature along v₁")
+
+
+def _bars(axes: Axes, *, names: Sequence[str], pairs: Sequence[tuple[float, float]]) -> None:
+    values, errors = np.array(pairs).T
+    places = np.arange(len(names))[::-1]
+    fit_axes(axes, ("", [0.0, *(values - errors), *(values + errors)]), ("", [-0.4, len(names) - 0.6]))
+    axes.barh(places, values, height=0.6, color=PALETTE["band"], ec=PALETTE["theory"], lw=0.6)
+    axes.errorbar(values, places, xerr=errors, ls="", color=PALETTE["ink"], elinewidth=1.1)
+    axes.set_yticks(places, names)
+
+
+def _first_eigenvalues(axes: Axes, *, at: Sequence[float], made: Sequence[Measurement]) -> None:
+    values = [matrix.top[0].value for each in made for _, matrix in _matrices(each)]
+    fit_axes(axes, ("checkpoint", at), ("eigenvalue", values), "y" * spans_decades(values))
+    for k, name in enumerate(_STYLES):
+        firsts = [_matrices(each)[k][1].top[0] for each in made]
+        axes.plot(at, [first.value for first in firsts], color=_STYLES[name][0], lw=1.3)
+        _draw_top(axes, at, firsts, name)
+    _name_matrices(axes)
+
+
+def _through(axes: Axes, *, at: Sequence[float], name: str, found: Sequence[Number | None]) -> None:
+    # a matrix that is zero has no excess: a gap
+    pairs = [(math.nan, math.nan) if each is None else (each.value, each.error) for each in found]
+    values, errors = np.array(pairs).T
+    shown = values[np.isfinite(values)].tolist()
+    fit_axes(axes, ("checkpoint", at), (name, values), "y" * bool(shown and spans_decades(shown)))
+    axes.plot(at, values, color=PALETTE["theory"], lw=1.3)
+    draw_points(axes, at, values, values - errors, values + errors)

@@ -12,10 +12,11 @@ from typing import Any
 
 from verify.escapes import escaped
 from verify.page import terminal, wording
-from verify.page.markup import template, themed
+from verify.page.markup import template
 from verify.practice.measure import plots
 from verify.practice.measure.measurement import Measurement
-from verify.practice.measure.pages import VERSION, value, write_both
+from verify.practice.measure.pages import VERSION, rounded, value, write_both
+from verify.practice.page_plots import plots_html
 
 _WILD = set("*?[")
 
@@ -50,8 +51,10 @@ def checkpoint_files(pattern: str) -> list[Path]:
     ['step-9.pt', 'step-20.pt', 'step-100.pt']
     """
     path = Path(pattern)
+    # The name of a file may have such characters too.
     if path.exists() or not set(pattern) & _WILD:
         return [path]
+    # `glob` takes no absolute pattern.
     found = [file for file in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if file.is_file()]
     if not found:
         raise ValueError(f"no file matches --checkpoint {pattern!r}")
@@ -61,6 +64,7 @@ def checkpoint_files(pattern: str) -> list[Path]:
 def _order(file: Path) -> list[Any]:
     """Text as text and digits as numbers."""
     parts = re.split(r"(\d+)", str(file))
+    # As pairs text and numbers can be compared.
     return [(int(part), "") if k % 2 else (0, part) for k, part in enumerate(parts)]
 
 
@@ -123,11 +127,11 @@ def write_series(found: Sequence[Checkpoint], folder: Path) -> Path:
     ValueError
         If the folder cannot be written.
     """
-    html = template("series.html.j2").render(
-        name=escaped(found[0].found.name.replace(f" from {found[0].file}", "")),
-        count=len(found),
+    at, made = [each.at for each in found], [each.found for each in found]
+    html = template("series.html.j2", rounded=rounded).render(
+        name=escaped(made[0].name.replace(f" from {found[0].file}", "")),
         doubts=_setup_warnings(found),
-        rows=[(escaped(each.file), list(_cells(each.found))) for each in found],
-        figure=themed(plots.series_figure([(each.at, each.found) for each in found])),
+        rows=[(escaped(each.file), each.found) for each in found],
+        pictures=plots_html(plots.series_plots(at, made)),
     )
     return write_both(folder, series_json(found), html)

@@ -73,7 +73,7 @@ class GrowingTrace:
 
     @property
     def probes(self) -> int:
-        """So far."""
+        """Number of probes so far."""
         return sum(count for count, _ in self._rounds)
 
     def grow(self, probes: int) -> None:
@@ -87,13 +87,14 @@ class GrowingTrace:
             self._known, self._rest = self._known + float(rows.double().trace()), None
             return
         while probes > 0:
+            # A standard error needs two probes.
             count = max(2, min(probes, _AT_ONCE))
             self._rounds.append((count, xtrace(self._rest, self._rng, probes=count)))
             probes -= count
 
     @property
     def number(self) -> Number:
-        """As it is known now."""
+        """Current value of the trace, with its error."""
         if self._rest is None:
             return Number.exact(self._known)
         value = sum(n * each.value for n, each in self._rounds) / self.probes

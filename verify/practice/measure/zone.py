@@ -214,7 +214,9 @@ def _reason(seen: Estimate, floor: float, ratio: float | None, sure: Softmax | N
 
 
 def _cause(ratio: float | None, sure: Softmax | None) -> str:
-    outweighed = "the H-term outweighs the Gauss-Newton matrix" + (f" {ratio:.3g} times" if ratio else "")
+    outweighed = "the H-term, H − G, outweighs the Gauss-Newton matrix G" + (
+        f" {ratio:.3g} times" if ratio else ""
+    )
     if ratio is None:
         return "the Gauss-Newton matrix is zero"
     if ratio <= 1:

@@ -8,9 +8,10 @@ from pathlib import Path
 from verify.escapes import escaped
 from verify.files import replace_files
 from verify.page import plots
-from verify.page.markup import template, themed
+from verify.page.markup import template
+from verify.practice.page_plots import plots_html
 from verify.practice.plan import words
-from verify.practice.plan.picture import plan_figure
+from verify.practice.plan.picture import plan_figure, plan_plots
 from verify.practice.plan.planned import Plan
 
 VERSION = 3
@@ -42,13 +43,19 @@ def plan_json(made: Plan) -> str:
 
 def plan_page(made: Plan) -> str:
     """One HTML page that needs nothing else."""
+    drawn = plan_plots(made)
+    level, *state = words.state_lines(made.state)
     return template("plan.html.j2").render(
         name=escaped(made.name),
-        facts=[*words.header_lines(made), *words.state_lines(made.state)],
+        facts=[next(words.header_lines(made)), level],
+        state=state,
+        doubts=made.state.doubts,
+        headline=words.headline(made),
         trials=words.trial_table(made) if made.trials else [],
         trial_notes=list(words.trial_notes(made)) if made.trials else [],
         title=words.section_title(made),
         curvature=words.batch_table(made),
         notes=list(words.curvature_notes(made)) if words.section_title(made) else [],
-        picture=themed(plan_figure(made)),
+        pictures=plots_html(drawn),
+        alone=len(drawn) == 1,
     )

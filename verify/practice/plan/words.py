@@ -66,6 +66,20 @@ def header_lines(made: Plan) -> Iterator[str]:
     yield f"{escaped(made.name)}: N = {made.samples} samples, P = {made.parameters} parameters"
 
 
+def headline(made: Plan) -> str:
+    """Return the result in one line: the rate at each batch size, of many sizes at the first and the last."""
+    rates = [(at.batch_size, at.start) for at in made.trials]
+    said = "Start with"
+    if not rates and made.linearised is not None:
+        rates = [(at.batch_size, at.lower) for at in made.linearised.rates]
+        said = "Plain SGD, linearised here, is stable below"
+    found = [f"{_rate(rate)} at {size}" for size, rate in rates if rate is not None]
+    if not found:
+        return "No learning rate was found" if made.trials else "Curvature of batches"
+    first = found[0].replace(" at ", " at batch size ")
+    return f"{said} {', '.join([first, *found[1:]]) if len(found) < 5 else f'{first} to {found[-1]}'}"
+
+
 def state_lines(state: State) -> Iterator[str]:
     """Yield lines on the state of the network, each with its meaning for the rates."""
     yield _level(state)
@@ -157,12 +171,12 @@ def uncertain(made: Plan) -> Iterator[str]:
     given, runs = seen.cells
     none = f", no rate in {runs - given}" if given < runs else ""
     yield (
-        f"start with: on {runs} held-out runs within 2x of the best rate in {_percent(seen.twice)}, lost at most a"
-        f" tenth of the gain in {_percent(seen.cheap)}, failed in {_percent(seen.above)}{none}; 'within' held the"
-        f" best in 80 %{'' if measured else _other_optimizer(made)}"
+        f"start with: of {runs} held-out runs, {_percent(seen.twice)} were within a factor of 2 of the best rate,"
+        f" {_percent(seen.cheap)} lost at most a tenth of the gain and {_percent(seen.above)} failed{none}; 'within'"
+        f" held the best rate in 80 %{'' if measured else _other_optimizer(made)}"
     )
     low, high = (numeral(end, 2) for end in seen.edge)
-    yield f"largest that should train: true limit {low} to {high} times the first number in 80 %"
+    yield f"largest that should train: the true limit was {low} to {high} times the first number in 80 %"
 
 
 def _other_optimizer(made: Plan) -> str:
@@ -177,14 +191,17 @@ def _percent(share: float) -> str:
 
 def _power_note(made: Plan) -> Iterator[str]:
     """Yield the note on how the rate changes with the batch size, if two sizes have a rate."""
-    laws = list[str]()
+    laws, unclear = list[str](), list[str]()
     for one, other in made.segments:
-        power = power_with_error(one, other)
-        law = "no clear power" if power is None else f"B^({numeral(power[0], 2)} ± {numeral(power[1], 2)})"
-        laws.append(f"{law} from {one[0]} to {other[0]}")
-    if laws:
-        error = " (± from the grid of rates alone)" * any("±" in law for law in laws)
-        yield f"rate between sizes: {', '.join(laws)}{error}"
+        power, places = power_with_error(one, other), f"{one[0]} to {other[0]}"
+        if power is None:
+            unclear.append(places)
+        else:
+            laws.append(f"B^({numeral(power[0], 2)} ± {numeral(power[1], 2)}) from {places}")
+    said = [f"{', '.join(laws)} (± from the grid of rates alone)"] if laws else []
+    said += [f"no clear power from {', '.join(unclear)}"] if unclear else []
+    if said:
+        yield f"rate between sizes: {'; '.join(said)}"
 
 
 def _refusals(made: Plan) -> Iterator[str]:

@@ -142,12 +142,14 @@ class _Trainer(_Watching):
 
 def _unwrap(optimizer: Any) -> Any:
     """Return the optimiser that Lightning or accelerate wraps."""
+    # Wrappers may wrap each other; all keep what they wrap under this name.
     while not type(optimizer).__module__.startswith("torch.") and hasattr(optimizer, "optimizer"):
         optimizer = optimizer.optimizer
     return optimizer
 
 
 def _imported(name: str, *modules: str) -> type:
+    # Only what the program has imported already: neither library is a dependency.
     for module in modules:
         if module in sys.modules:
             return getattr(sys.modules[module], name)
@@ -155,4 +157,5 @@ def _imported(name: str, *modules: str) -> type:
 
 
 def _instance(name: str, watching: type, base: type) -> type:
+    # A class made here, since its base is known only once the program has imported the library.
     return type(name, (watching,) if base is object else (watching, base), {})

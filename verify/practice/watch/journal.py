@@ -31,6 +31,7 @@ class Journal:
         self._warned = False
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Tried now, before hours of training.
             with self.path.open("ab"):
                 pass
         except OSError as error:
@@ -52,12 +53,14 @@ class Journal:
         self._waiting.clear()
 
     def _append(self, data: bytes) -> None:
+        # Unbuffered, so that each line is one write of the system.
         with self.path.open("a+b", buffering=0) as file:
             end = file.seek(0, os.SEEK_END)
             if end and not _ends_a_line(file, end):  # of another program, or a machine that went down
                 data = b"\n" + data
             try:
                 written = file.write(data)
+                # A full disk takes a part of the line: take it back.
                 if written != len(data):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             except OSError:
@@ -87,6 +90,7 @@ def read_records(file: str | os.PathLike[str], *, run: int = -1) -> tuple[Curvat
         If the file cannot be read, or holds no such run.
     """
     try:
+        # A line may be cut within a character.
         text = Path(file).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise ValueError(f"cannot read file {file}: {_cause(error)}") from None

@@ -77,9 +77,8 @@ class LabelledPairs:
             except ValueError:
                 if in_place:
                     raise
-                return (
-                    False  # the targets are no labels of this model, and the loss is the one that was given
-                )
+                # the targets are no labels of this model, and the loss is the one that was given
+                return False
             self._answer = moves and not self._is_own_loss(named, targets)
         return self._answer
 

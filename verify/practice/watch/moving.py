@@ -56,7 +56,7 @@ class Spent:
         self.count, self.rows = 0, 0.0
 
     def found(self, found: WarmStart, samples: int) -> WarmStart:
-        """Count in the products, and the graph that they are made of."""
+        """Count the products of a result and the pass that makes their graph; return the result."""
         self.count += found.products
         self.rows += samples * (found.products + 1)
         return found
@@ -80,7 +80,7 @@ class MovingCurvature:
         return tuple(names) == self._names and training == self._training
 
     def renew(self) -> None:
-        """Go to the parameters as they are now."""
+        """Move to the current parameters of the model."""
         self._objective = self._objective.at_current_parameters()
         self._count += 1
 
@@ -116,6 +116,7 @@ class MovingCurvature:
     def of_batch(self, batch: Any, step: int, limit: StepLimit, count: Spent) -> OfBatch:
         """Largest eigenvalue of a batch, and what the gradients of its halves tell of their noise."""
         objective, size = self._on(batch), rows(pair(batch)[1])
+        # Three seeds a step: of the batch and of its halves.
         seed_generators(self._seed + 3 * step)
         matrix = with_decay(hessian(objective), objective.shapes, limit.decay)
         top = count.found(self._follow("batch", matrix, step), size)
@@ -130,6 +131,8 @@ class MovingCurvature:
             except Exception:  # code of others, whose loss takes whole batches alone
                 return OfBatch(top=top, square=None, variance=None)
         count.rows += size
+        # The halves are independent. So their product is unbiased for the square of the mean gradient, and
+        # the square of their difference for the trace of the covariance times `over`.
         one, other = gradients
         over = sum(1 / (part.stop - part.start) for part in parts)
         return OfBatch(

@@ -25,9 +25,11 @@ class Pace:
             self._since += 1
         self._left = now
         total = self._trained + self._spent
+        # The last measurement stands for what the next one costs.
         affordable = self._spent + self._cost <= self._most * (total + self._cost)
         if not first and (self._since < self._every or not affordable):
             return False
+        # A GPU works behind: wait, or the work of training would count as that of measuring.
         self._began = _finished(device, self._clock)
         self._trained += self._began - now
         self._interval, self._since = self._since, 0

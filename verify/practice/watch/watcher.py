@@ -310,6 +310,7 @@ class Watcher(Result):
             chosen = batch if self._samples is None else self._on_device(self._samples)
             if chosen is None:
                 raise ValueError("give inputs and targets to step, or samples to watch; got neither")
+            # The loop may use the memory of its batch again.
             self._followed = copied(chosen)
         return self._followed, batch
 
@@ -332,6 +333,8 @@ class Watcher(Result):
             with preserve_state(self._called, mode):
                 return self._curved(record, self._moving(followed, mode), batch, count)
         except (ValueError, RuntimeError) as error:
+            # A failure of the first measurement is a mistake in the call. A later one must not end the
+            # training.
             if self._curvature is None or not self._curvature.succeeded or isinstance(error, WrongLossError):
                 raise
             reason = f"not measured: {error}".splitlines()[0]
@@ -394,6 +397,7 @@ class Watcher(Result):
 
     def _keep(self, record: CurvatureRecord) -> None:
         self._records.append(record)
+        # A file may hold several runs, each behind a line of its own.
         if self._journal is not None:
             head = (
                 "" if len(self._records) > 1 else _head(self._optimizer, self._called, self._options) + "\n"

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 N, WIDTH, OUT = 5, 3, 2
 
-DERIVATIVES = "derivatives of their own values"
+DERIVATIVES = "must agree with finite differences"
 STILL = "must not write into its parameters"
 """What errors say."""
 

@@ -186,7 +186,7 @@ def _transformed(_: Any) -> Any:
     return lambda z, y: functional.mse_loss(layer(z).tanh(), y)
 
 
-BY_OWN = "through the call of the model alone"
+BY_OWN = "only by calling the model"
 MEMORY = "must not share memory"
 
 SHARED = {
@@ -210,7 +210,7 @@ SHARED = {
     ),
     "parameter spread over a view": Swept(
         own(lambda m, x: x * m.w, w=lambda: nn.Parameter(torch.ones(1).expand(3))),
-        refused="must have memory for each number",
+        refused="must not be expanded views",
     ),
     "parameter in a list of its own": Swept(_changed(_listed), refused=BY_OWN),
     "penalty on a weight that is frozen": Swept(loss=_penalised, parameters="b", refused=BY_OWN),

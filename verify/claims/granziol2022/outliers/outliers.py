@@ -122,8 +122,7 @@ WIGNER_CLAIMS = (
         source=f"{PAPER}, theorem 4, eq. (9); lemma 5, eq. (10)",
         statement=r"\lambda_1' = \lambda_1 + \frac{P}{b} \frac{\sigma^2}{\lambda_1}\quad "
         r"(\lambda_1 > \sqrt{P/b}\,\sigma,\ \text{Wigner noise of variance } \sigma^2/b)",
-        says="As dimension and batch grow together, Wigner noise lifts an eigenvalue above the threshold by its "
-        "variance times dimension over effective batch size and eigenvalue.",
+        says="As dimension and batch size grow together, Wigner noise raises an eigenvalue above the threshold.",
         experiment=WIGNER,
         score="eigenvalue",
         predict=theorem_4,
@@ -145,8 +144,8 @@ WIGNER_CLAIMS = (
         source=f"{PAPER}, theorem 10, eq. (44); lemma 11, eq. (45)",
         statement=r"|(\phi_1')^\top \phi_1|^2 = 1 - \frac{P}{b} \frac{\sigma^2}{\lambda_1^2}\quad "
         r"(\lambda_1 > \sqrt{P/b}\,\sigma)",
-        says="In Wigner noise above the threshold, the squared overlap of batch and full top eigenvectors is one "
-        "less the squared noise scale over eigenvalue.",
+        says="In Wigner noise the top eigenvectors of a batch and of the full matrix overlap once the eigenvalue "
+        "exceeds the noise scale.",
         passage=misprint("if λ1 > 2σε", "Lemma 11, Eq 45"),
         experiment=WIGNER,
         score="overlap",
@@ -214,8 +213,8 @@ WISHART_CLAIMS = (
         predict=_sampled,
         printed=_theorem_7_of_full,
         reads=ABOVE,
-        finding="In the model of Eqs 14 and 15 a batch gains the mean sigma^2 of the noise. Batches of a data set gain "
-        "nothing in the mean: the formula is too high, even for all samples.",
+        finding="Batches of a data set gain nothing in the mean, so the formula is too high for them, even for "
+        "all samples. In the model of Eqs 14 and 15 a batch gains the mean sigma^2 of the noise.",
         margin=0.01,
         margin_reason="the repair leaves out the broadening of the full matrix, of order P/N = 0.03 here",
         rivals={

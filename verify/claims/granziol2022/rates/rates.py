@@ -244,8 +244,8 @@ RATES_CLAIMS = (
             "Section 10.1",
         ),
         expected=Verdict.DISAGREES,
-        finding="Below b = B_c, where the broadening would exceed the eigenvalue, Theorem 4 has the edge, and the "
-        "exponent is 1/2, as in footnote 6; it never gives more.",
+        finding="Below b = B_c Theorem 4 gives the edge of the noise, so the exponent is 1/2, as in footnote 6, "
+        "and never more. The broadening would exceed the eigenvalue there.",
         experiment=RATES,
         score="exponent",
         predict=_outlier_exponent,

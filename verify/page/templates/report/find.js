@@ -1,45 +1,39 @@
 "use strict";
 (() => {
   const finder = document.getElementById("find");
-  const filters = document.getElementById("filters");
-  if (!finder || !filters) return;
-  const hits = Array.from(finder.querySelectorAll("li.hit"), (item) => ({
-    item, words: " " + item.dataset.words, link: item.querySelector("a"),
-  }));
-  const fields = Array.from(filters.querySelectorAll("input, select"));
-  const byName = Object.fromEntries(fields.map((field) => [field.name, field]));
-  const boxes = Array.from(finder.querySelectorAll(".entryline, details.topic, .papershelf"));
-  const topics = Array.from(finder.querySelectorAll("details.topic"));
-  const count = document.getElementById("count");
-  let shown = [], only = "";
+  const form = document.getElementById("filters");
+  if (!finder || !form) return;
+  const hits = Array.from(finder.querySelectorAll("li"), (item) => {
+    const said = item.dataset.words + " " + item.textContent.toLowerCase();
+    return {
+      item, link: item.querySelector("a"), paper: item.closest(".shelf").dataset.paper,
+      mark: item.querySelector("use")?.getAttribute("href").slice(3),
+      words: (" " + said + " " + said.replace(/[-/]/g, " ") + " ").replace(/\s+/g, " "),
+    };
+  });
+  const boxes = Array.from(finder.querySelectorAll(".topic, .shelf"));
+  const fields = Array.from(form.querySelectorAll("input, select"));
+  let shown = [];
 
-  const value = (field) => (field.type === "checkbox" ? (field.checked ? field.value : "") : field.value.trim());
-  const asked = () => [...fields.map((field) => [field.name, value(field)]), ["only", only]].filter(([, said]) => said);
-
-  const matches = (hit, state, words) => {
-    const data = hit.item.dataset;
-    for (const name of ["paper", "topic", "reading", "outcome", "networks"])
-      if (state[name] && data[name] !== state[name]) return false;
-    if (state.misprints && !data.misprint) return false;
-    if (state.only && !state.only.split(" ").includes(hit.link.hash.slice(1))) return false;
-    return words.every((word) => hit.words.includes(" " + word) || (word.length > 3 && hit.words.includes(word)));
-  };
+  const asked = () => fields.map((field) => [field.name, field.value.trim()]).filter(([, said]) => said);
 
   const apply = () => {
-    const state = Object.fromEntries(asked());
-    const query = (state.q || "").toLowerCase().replace(/\s+/g, " ");
-    let found = hits.filter((hit) => matches(hit, state, query ? query.split(" ") : []));
-    const phrase = found.filter((hit) => (hit.words + " ").match(new RegExp("[^a-z0-9]" + query.replace(/[^a-z0-9 ]/g, "\\$&") + "(?![0-9])")));
-    if (query.includes(" ") && phrase.length) found = phrase;
-    const kept = new Set(found);
-    for (const hit of hits) hit.item.hidden = !kept.has(hit);
+    const { q = "", paper, mark } = Object.fromEntries(asked());
+    const query = q.toLowerCase().replace(/\s+/g, " ");
+    const words = query.split(" ");
+    shown = hits.filter((hit) => (!paper || hit.paper === paper) && (!mark || hit.mark === mark) &&
+      words.every((word) => hit.words.includes(" " + word) || (word.length > 3 && hit.words.includes(word))));
+    const phrase = new RegExp("[^a-z0-9]" + query.replace(/[^a-z0-9 ]/g, "\\$&") + "(?![0-9])");
+    const exact = query.includes(" ") ? shown.filter((hit) => phrase.test(hit.words)) : [];
+    if (exact.length) shown = exact;
+    for (const hit of hits) hit.item.hidden = true;
+    for (const hit of shown) hit.item.hidden = false;
     const narrowed = asked().length > 0;
-    for (const box of boxes) box.hidden = !box.querySelector("li.hit:not([hidden])");
-    if (narrowed !== topics.narrowed) for (const topic of topics) topic.open = narrowed;
-    topics.narrowed = narrowed;
-    finder.classList.toggle("narrowed", narrowed);
-    shown = found;
-    count.textContent = narrowed ? found.length + " of " + hits.length + " lines" + (only ? ", those that the number counts" : "") : "";
+    for (const box of boxes) {
+      box.hidden = !box.querySelector("li:not([hidden])");
+      if (box.open !== undefined) box.open = narrowed;
+    }
+    document.getElementById("count").textContent = narrowed ? shown.length + " of " + hits.length + " lines" : "";
   };
 
   const keep = () => {
@@ -49,50 +43,44 @@
 
   const read = (text) => {
     const said = new URLSearchParams(text);
-    only = said.get("only") || "";
-    for (const field of fields)
-      if (field.type === "checkbox") field.checked = said.get(field.name) === "1";
-      else field.value = said.get(field.name) || "";
-    for (const field of fields) if (field.value === undefined || field.selectedIndex === -1) field.value = "";
+    for (const field of fields) field.value = said.get(field.name) || "";
     apply();
+    if (text) finder.open = true;
   };
 
   const arrive = () => {
-    const hash = decodeURIComponent(location.hash);
     if (location.hash.startsWith("#?")) {
       read(location.hash.slice(2));
-      document.getElementById("matrix").scrollIntoView();
-    } else if (hash.length > 1 && !document.getElementById(hash.slice(1))) {
-      const there = hits.find((hit) => hit.link.hash === location.hash) ||
-        hits.find((hit) => hash.startsWith("#claim-") && hit.link.hash === location.hash.replace("#claim-", "#row-"));
+      finder.scrollIntoView();
+      return;
+    }
+    const place = decodeURIComponent(location.hash.slice(1));
+    const target = document.getElementById(place);
+    if (target) {
+      if (target.tagName === "DETAILS") target.open = true;
+    } else if (place) {
+      const names = ["#" + place, "#" + place.replace(/^claim-/, "row-")];
+      const there = hits.find((hit) => names.includes(hit.link.hash));
       if (there) location.replace(there.link.href.split("#")[0] + location.hash);
     }
   };
 
-  filters.hidden = false;
-  for (const link of document.querySelectorAll("a[data-query]")) link.href = "#?" + link.dataset.query;
-  filters.addEventListener("input", () => {
-    only = "";
-    apply();
-    keep();
-  });
-  document.getElementById("clear").addEventListener("click", () => { read(""); keep(); byName.q.focus(); });
+  form.hidden = false;
+  form.addEventListener("input", () => { apply(); keep(); });
   document.addEventListener("keydown", (event) => {
     const typing = /^(input|select|textarea)$/i.test(event.target.tagName || "");
     if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();
-      byName.q.focus();
-      byName.q.select();
-    } else if (event.target === byName.q && event.key === "Enter") {
-      event.preventDefault();
+      finder.open = true;
+      document.getElementById("query").focus();
+    } else if (event.key === "Enter" && event.target.id === "query") {
       if (shown.length) location.href = shown[0].link.href;
-    } else if (event.target === byName.q && event.key === "Escape") {
+    } else if (event.key === "Escape" && form.contains(event.target)) {
       read("");
       keep();
     }
   });
   window.addEventListener("hashchange", arrive);
-  if (location.search) read(location.search);
-  else apply();
+  read(location.search);
   arrive();
 })();

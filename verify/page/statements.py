@@ -20,9 +20,6 @@ TIMES = 2.0
 """Ratio from which a factor reads better than percent."""
 
 _LEVELS = (r"theorem|proposition", r"lemma|corollary|algorithm", r"eqs?\.|eq\b")
-_NUMBERED = re.compile(r"(theorem|lemma|proposition|eqs?\.?) \(?(\w[\w.]*)", re.IGNORECASE)
-_NEAR = re.compile(r"\b(before|after) (?=eq|theorem|lemma)")
-"""A sentence near a numbered statement is another one."""
 
 
 def place(row: Row, results: Results) -> str:
@@ -35,33 +32,43 @@ def place(row: Row, results: Results) -> str:
     return row.entries[0] if place.startswith(("ours", "Ours")) and row.entries else capitalised(place)
 
 
-def numbered(place: str) -> str:
-    """The first numbered statement that a place names; the place itself where it names none.
+def rows_of_claims(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The readings of each claim."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.claim, []).append(row)
+    return found
 
-    >>> numbered("Theorem 4, eq. (9)"), numbered("eq. (26b)"), numbered("Section 3")
-    ('theorem 4', 'eq. (26b)', 'Section 3')
+
+def rows_by_paper(results: Results) -> dict[str, list[Row]]:
+    """The rows of each paper that has some, in the order of the run."""
+    found: dict[str, list[Row]] = {paper.id: [] for paper in results.suite.papers}
+    for row in results.rows:
+        found.setdefault(row.paper, []).append(row)
+    return {paper: rows for paper, rows in found.items() if rows}
+
+
+def short_name(paper: str) -> str:
+    """The name of a paper where there is little room.
+
+    >>> short_name("granziol2022"), short_name("noise_scale")
+    ('Granziol 2022', 'Noise scale')
     """
-    found = _NUMBERED.search(place)
-    if not found:
-        return place
-    return found.group().lower() + ")" * (found.group().count("(") - found.group().count(")"))
+    return capitalised(re.sub(r"(?<=[a-z])(?=\d{4}$)", " ", paper).replace("_", " "))
 
 
-def number_of(row: Row, results: Results) -> str:
-    """The numbered statement of its paper that a row judges; a number in the work of others is none."""
-    where = place(row, results)
-    return where if row.standing == Standing.KNOWN or "beside " in where else numbered(where)
+def first_sentence(text: str) -> str:
+    """The first sentence, without the words that our copy reads so.
 
-
-def slip_stands(row: Row, results: Results) -> str:
-    """The statement in which a misprint stands: of a theorem and its lemma the one that has it.
-
-    What stands before or after an equation is none of it: its section is named, if it says which.
+    >>> first_sentence("As our copy reads, a square is missing; P says so. More of it.")
+    'A square is missing; P says so.'
     """
-    where = re.split(", which |, line ", row.place or place(row, results))[0]
-    where = re.sub(r"\bEq (\w[\w.]*)", r"eq. (\1)", where)
-    section, *near = _NEAR.split(where, maxsplit=1)
-    return capitalised(section.rstrip(", ") or where if near else numbered(where))
+    return capitalised(re.sub("^As our copy reads,? ", "", re.split(r"(?<=\.)\s+(?=[A-Z])", text)[0]))
+
+
+def quoted_place(row: Row, results: Results) -> str:
+    """Where the quoted words of a row are in its paper: its place, with numbers of equations in brackets."""
+    return capitalised(re.sub(r"\bEq (\w[\w.]*)", r"eq. (\1)", row.place or place(row, results)))
 
 
 def capitalised(words: str) -> str:
@@ -90,22 +97,8 @@ def foremost(rows: Iterable[Row], results: Results) -> list[Row]:
 
     found: dict[str, Row] = {}
     for row in sorted(rows, key=rank):
-        found.setdefault(number_of(row, results), row)
+        found.setdefault(place(row, results).partition(",")[0], row)
     return list(found.values())
-
-
-def distinct_statements(rows: Iterable[Row]) -> int:
-    """Count the statements behind readings: one for each numbered statement or quoted sentence.
-
-    Outside its condition a statement is named by the source: the words quoted there are the condition.
-    """
-
-    def spoken(row: Row) -> str:
-        where = (row.place if row.standing != Standing.OUTSIDE else "") or row.source
-        number = None if _NEAR.search(where.lower()) else _NUMBERED.search(where)
-        return f"{number[1].lower().rstrip('s.')} {number[2]}" if number else row.words or where
-
-    return len({(row.paper, spoken(row)) for row in rows})
 
 
 def fails_as_foreseen(row: Row) -> bool:
@@ -118,30 +111,15 @@ def holds_as_foreseen(row: Row) -> bool:
     return row.verdict == row.expected == Verdict.AGREES
 
 
-def mended(rows: Iterable[Row]) -> list[Row]:
-    """The readings that replace a misprint and agree, as foreseen."""
-    return [row for row in rows if row.standing == Standing.CORRECTED and holds_as_foreseen(row)]
+def misprinted(rows: Sequence[Row]) -> list[Row]:
+    """Formulas as our copy reads that fail, as foreseen, and corrected ones where no such formula fails beside them.
 
-
-def misprinted(rows: Iterable[Row]) -> list[Row]:
-    """A row for whatever our copies misprint, by which every part of a page counts.
-
-    These are the formulas as our copy reads that fail, as foreseen, and corrected ones that agree where no such formula
-    fails beside them: what our copy has there may be no formula that could be judged.
+    What our copy has there may be no formula that could be judged.
     """
-    listed = list(rows)
-    failing = {
-        row.id: row.claim for row in listed if row.standing == Standing.MISPRINT and fails_as_foreseen(row)
-    }
-    alone = {row.id for row in mended(listed) if row.claim not in failing.values()}
-    return [row for row in listed if row.id in failing or row.id in alone]
-
-
-def upshot(row: Row) -> str:
-    """Return the outcome of a row: agrees, foreseen, surprise (which includes a crash) or undecided."""
-    if row.surprise or row.verdict == Verdict.BROKEN:
-        return "surprise"
-    return "foreseen" if row.verdict == Verdict.DISAGREES else row.verdict
+    failing = [row for row in rows if row.standing == Standing.MISPRINT and fails_as_foreseen(row)]
+    claims = {row.claim for row in failing}
+    alone = [row for row in rows if row.standing == Standing.CORRECTED and holds_as_foreseen(row)]
+    return [*failing, *(row for row in alone if row.claim not in claims)]
 
 
 def left_to_a_fuller(results: Results) -> list[InventoryRow]:
@@ -184,7 +162,7 @@ def how_closely(row: Row) -> str:
     if row.kind in ONE_SIDED:
         slacks = [p.slack for p in row.points if p.slack is not None and math.isfinite(p.slack)]
         lower = row.kind == Kind.AT_LEAST
-        tightest = wording.numeral(min(slacks) if lower else max(slacks), 2) if slacks else ""
+        tightest = wording.numeral(min(slacks) if lower else max(slacks), 3) if slacks else ""
         return (
             f"kept, at {'least' if lower else 'most'} {tightest} of the bound"
             if slacks
@@ -237,7 +215,8 @@ def how_far(row: Row) -> str:
     if not (row.relative or row.logarithm) or not 0 < over < math.inf:
         slope = row.kind == Kind.EXPONENT or row.quantity.removeprefix("local ").startswith("exponent ")
         predicted, measured = (wording.numeral(value, 3) for value in (point.predicted, point.measured))
-        return f"{'exponent ' * slope}{predicted} where {measured} is measured"
+        what = "exponent " if slope else "a share of " if row.kind == Kind.PROPORTION else ""
+        return f"{what}{predicted}, measured {measured}"
     side = "large" if over > 1 else "small"
     if ratios.off_by(over) >= TIMES:
         return f"{wording.numeral(ratios.off_by(over), 2)} times too {side}"
