@@ -296,6 +296,7 @@ def _smooth(maps: _Maps, sw2: float, sb2: float) -> float | None:
         raise ConvergenceError(f"{name} {value:g} is too large: {sought}")
     if start == 0 or excess(start) == 0:
         return start
+    # if 0 is a fixed point itself, variances below _SMALLEST count as 0
     lowest = 0.0 if sw2 * maps.moment(0.0) + sb2 > 0 else _SMALLEST
     if excess(start) > 0:
         q = start * _STEP

@@ -28,9 +28,9 @@ from theory.rmt.tracy_widom import TracyWidom
 __all__ = ["linear_network_edge", "linear_network_largest"]
 
 _LARGEST = 1e100
-"""Of inputs per sample and of hidden units per input: their squares stay in range."""
+"""Largest number of inputs per sample, and of hidden units per input, whose squares stay in range."""
 
-_MODERATE = "such that no shape is extreme"
+_MODERATE = "such that its shapes are between 1e-100 and 1e100"
 
 
 @closed_form

@@ -137,6 +137,7 @@ def curvature_factors(alpha: ArrayLike, *, depth: int, temperature: ArrayLike = 
     [1.0, 0.5]
     """
     a, heat, power = _scaled(alpha, depth, temperature)
+    # squared last: alpha^(2L-2) may overflow where its ratio to T^2 does not
     return CurvatureFactors(np.square(a ** (power - 1) / heat), a ** (power - 2) / heat)
 
 
@@ -684,7 +685,7 @@ def tanh_correction(matrices: Sequence[ArrayLike], x: ArrayLike) -> Floats:
     shapes = [m.shape for m in chain]
     require(all(m.ndim == 2 for m in chain), "matrices", "of shape (out, in)", shapes)
     fitting = all(a.shape[0] == b.shape[1] for a, b in itertools.pairwise(chain))
-    require(fitting, "matrices", "each as wide as the one before is high", shapes)
+    require(fitting, "matrices", "each with as many columns as the one before has rows", shapes)
     signals = np.atleast_1d(finite("x", x))
     require(signals.shape[-1] == first.shape[1], "x", f"of shape (..., {first.shape[1]})", signals.shape)
     signals = -((signals @ first.T) ** 3) / 3.0

@@ -158,6 +158,7 @@ def _bisected(diagonal: Floats, off_diagonal: Floats, place: int) -> Any:
     """Return the eigenvalue of `eigenpair` by bisection, with the data needed for its vector."""
     if len(diagonal) == 1:  # which the routines refuse
         return diagonal, None, None
+    # "B": ordered by blocks, as the routine for the eigenvector requires
     _, values, blocks, splits, failed = _STEBZ(
         diagonal, off_diagonal, _BY_INDEX, 0.0, 1.0, place + 1, place + 1, 0.0, "B"
     )

@@ -240,6 +240,7 @@ class _Pairs:
 
 def _equal(one: Any, other: Any) -> bool:
     pairs = zip(tensors(one), tensors(other), strict=True)
+    # NaN is not equal to itself
     return all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs)
 
 

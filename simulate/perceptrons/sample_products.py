@@ -277,6 +277,7 @@ class PerceptronSamples(Samples):
                 blocks[one.layer][other.layer].add_(found)
                 if one is not other:
                     blocks[other.layer][one.layer].add_(found.mT)
+        # from the order of the blocks, with biases as last columns, to that of the flat parameters
         flat = torch.cat([b.flatten() for b in self._blocks(torch.arange(self.dim))]).argsort()
         return total[:, flat][:, :, flat] / self.size
 

@@ -561,7 +561,7 @@ def _sine_excess(x: float) -> float:
     if x >= 0.2:
         return math.sin(x) - x * math.cos(x)
     y = x * x
-    # the series, since both terms agree to x^3 / 3
+    # the series, since both terms differ by about x^3 / 3 only
     return x * y * (1 / 3 - y * (1 / 30 - y * (1 / 840 - y * (1 / 45360 - y / 3991680))))
 
 

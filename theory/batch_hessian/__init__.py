@@ -321,6 +321,7 @@ def composed_batch_eigenvalue(
     largest = np.abs(eigenvalue) + 2 * scale
     representable(largest, eigenvalue=eigenvalue, sigma=sigma, dim=dim, batch_size=batch)
     top = outliers.additive_wigner(_without_noise(eigenvalue, edge), sigma=scale).eigenvalue
+    # at B = N the full-data eigenvalue itself, free of rounding
     return np.where(rest > 0, top, eigenvalue)[()]
 
 

@@ -316,7 +316,7 @@ def second_order_coefficient(eigenvalues: ArrayLike, variances: ArrayLike) -> Fl
     require(eigenvalues.ndim >= 1 and eigenvalues.shape[-1] >= 1, "eigenvalues", "a vector", eigenvalues)
     eigenvalues, variances = together(eigenvalues=eigenvalues, variances=(nonnegative, variances))
     gaps = eigenvalues[..., :1] - eigenvalues[..., 1:]
-    require(gaps != 0, "eigenvalues", "different from the first one, beyond it", eigenvalues)
+    require(gaps != 0, "eigenvalues", "different from the first one in all other places", eigenvalues)
     return np.sum(variances[..., 1:] / np.where(gaps == 0, 1.0, gaps), axis=-1)
 
 
@@ -375,6 +375,7 @@ def checked_sizes(
     )
     require(batch <= total, name, "at most dataset_size", batch_size)
     bounded = np.where(np.isfinite(total), total, 1.0)
+    # (N - B) / N, which keeps its digits where B is near N
     return batch, np.where(np.isfinite(total), (bounded - batch) / bounded, 1.0)
 
 

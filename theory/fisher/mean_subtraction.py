@@ -596,4 +596,4 @@ def _several(samples: int) -> int:
 
 def _require_variation(network: Network) -> None:
     varies = _limit(network) > 0
-    require(varies, "weight_variance", "such that the outputs vary", network.drawn.weight)
+    require(varies, "weight_variance", "such that outputs differ between samples", network.drawn.weight)

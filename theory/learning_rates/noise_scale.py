@@ -182,7 +182,7 @@ def best_step_rate(
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
     )
     bend = curvature + noise * inverse
-    require(bend > 0, "curvature", "such that it and the noise over b have a positive sum", curvature)
+    require(bend > 0, "curvature", "above minus the noise over b", curvature)
     return squared / bend
 
 
