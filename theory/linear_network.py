@@ -162,10 +162,11 @@ def _spread(gamma: float, r: float, w: float) -> float:
 
 
 def _argument(gamma: float, r: float) -> float:
-    """Where the derivative of the edge by w, here without its cancelling terms, vanishes."""
+    """Return the argument w at which the edge is least."""
 
     def derivative(w: float) -> float:
         x, s = _growth(r, w), r * (w / (1 - w)) ** 2
+        # the derivative of the edge by w, up to a positive factor, without its terms that cancel
         return s * (1 + gamma * (1 + 2 * x)) + gamma * x * x - 1
 
     high = min(1 / (1 + math.sqrt(r)), 1 / (1 + r) / math.sqrt(gamma))

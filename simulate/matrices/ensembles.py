@@ -27,6 +27,7 @@ _RESIDUAL = 1e-10
 # In units of dim^(1/3) the top eigenvector falls off like an Airy function: exp(-2/3 12^1.5) is 1e-12 here.
 _TRIDIAGONAL_ROWS = 12.0
 
+# LAPACK's code for eigenvalues that are asked for by index
 _BY_INDEX = 2
 _FOUND: Any = scipy.linalg.get_lapack_funcs(("stebz", "stein"), dtype=np.float64)
 _STEBZ, _STEIN = _FOUND

@@ -144,6 +144,7 @@ def batch_normed_gram(network: WideNetwork, activation: ActivationLike) -> Tenso
     """
     signals = batch_normed_signals(network, activation)
     n, samples, outputs = signals.outputs.shape
+    # 1 is the square of the derivative by the bias
     last = _overlap(signals.activations[-1]) + 1.0
     total = (
         torch.eye(outputs, dtype=last.dtype, device=last.device)[:, None, :, None] * last[:, None, :, None]

@@ -415,6 +415,7 @@ def _covariances(given: ArrayLike) -> Floats:
 def _largest(q: Floats, shared: float, gap: float) -> float:
     """Where the largest eigenvalue of the matrix of the docstring falls through 1."""
     weights, vectors = np.linalg.eigh(q)
+    # a covariance has no negative eigenvalues but for rounding
     weights = np.maximum(weights, 0.0)
     highest = float(weights.max())
     # distances from the pole gap * highest: of the blocks of one sample, and of both parts together

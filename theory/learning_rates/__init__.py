@@ -562,7 +562,7 @@ def _method(
 
 
 def _roots(largest: ArrayLike, smallest: ArrayLike) -> tuple[Floats, ...]:
-    """(sqrt(L) - sqrt(mu)) / (sqrt(L) + sqrt(mu)), without cancellation for nearly equal eigenvalues."""
+    """Return L, top = sqrt(L), low = sqrt(mu), and (top - low) / (top + low)."""
     upper, lower = _ordered(largest, smallest)
     top, low = np.sqrt(upper), np.sqrt(lower)
     both = top + low

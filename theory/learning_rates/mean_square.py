@@ -344,7 +344,7 @@ def _direction(
 
 
 def _limit(eigenvalue: Floats, noise: Floats, inverse: Floats) -> Floats:
-    """(2/lambda) / (1 + nu/(lambda^2 b)), where the squares would overflow too."""
+    """Return (2/lambda) / (1 + nu/(lambda^2 b))."""
     # hypot and two quotients, since lambda^2 and nu may overflow where the rate does not
     size = np.hypot(eigenvalue, np.sqrt(noise) * np.sqrt(inverse))
     return 2 / size * (eigenvalue / size)
