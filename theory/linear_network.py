@@ -135,6 +135,7 @@ def linear_network_largest(
         require(1 / _LARGEST < used < _LARGEST, "width_ratios", _MODERATE, width_ratios)
     w = _argument(gamma, r)
     shift = TracyWidom(beta=1).mean() * _spread(gamma, r, w) * (t - 1) ** (-2 / 3)
+    # with very few samples the shift below the edge may exceed the edge itself
     return scale * ((1 - 1 / t) * max(_edge(gamma, r, w) + shift, 0.0))
 
 

@@ -262,6 +262,7 @@ def lower_edge(gauss_newton_norm: ArrayLike, h_term_norm: ArrayLike, *, depth: i
         h_term_norm=(positive, h_term_norm),
     )
     power = layers("depth", depth, least=1)
+    # root by root, since the quotient may overflow
     return _root(h, power) / _root(g, power)
 
 
@@ -303,6 +304,7 @@ def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Flo
     """
     n, f = together(samples=(whole, samples), gap_density=(positive, gap_density))
     power = layers("depth", depth, least=1)
+    # root by root, since N f(0) may overflow
     return _root(n, power) * _root(f, power)
 
 

@@ -205,6 +205,7 @@ def _coupled_layers(
             part = delta[:, rows]
             mixed = (overlap @ part.flatten(1)).view_as(part)
             total[rows, rows.start :].addbmm_(mixed, delta[:, rows.start :].mT)
+    # only the tiles on and above the diagonal were added up
     return total.triu() + total.triu(1).mT
 
 

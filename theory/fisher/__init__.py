@@ -275,6 +275,7 @@ def eigenvalue_statistics(
     network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = Size(network, width, samples, outputs, finite_width)
     own, shared, t, c = size.own, size.shared, size.samples, size.outputs
+    # quotients first, since squares of the entries may overflow
     mean_square = (t - 1) / t * shared * (shared / size.parameters) + own * (own / size.parameters) / t
     statistics = FisherStatistics(
         mean=c * (own / size.parameters),

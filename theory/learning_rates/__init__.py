@@ -420,6 +420,7 @@ def nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     [0.25, 0.3333333333333333, 0.5]
     """
     upper, top, low, ratio = _roots(largest, smallest)
+    # 1 - low / top as ratio (top + low) / top, which keeps its digits for nearly equal eigenvalues
     return MomentumRates(1 / upper, ratio, np.minimum(ratio * (1 + low / top), 1.0))
 
 

@@ -250,6 +250,7 @@ def final_product(output: ArrayLike, product: ArrayLike) -> Floats:
             square, at, left = square[moving], at[moving], left[moving]
             if not left.size:
                 return ends.reshape(z.shape)[()]
+        # the equations contain z only as z^2
         square, at = square * (1 - at + square) ** 2, at - square * (4 - at)
     raise ConvergenceError("the curvature did not settle in 100000 steps", estimate=at)
 

@@ -394,6 +394,7 @@ def rank_one_inverse(s: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> Float
     s, spike, dim = _near_root(s, spike, dim)
     square = (s * spike + 1) ** 2 - 4 * s * spike / dim
     require(square >= 0, "dim", "large enough for a real root", dim)
+    # the minus gives the root near -1/s; the other root is near the spike
     return (s * spike - 1 - np.sqrt(square)) / (2 * s)
 
 
