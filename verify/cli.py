@@ -31,6 +31,8 @@ from verify.heartbeat import Heartbeat
 from verify.practice import commands as practice
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from verify.results import Results
     from verify.running.request import Request
 
@@ -221,11 +223,24 @@ def _add_plot(commands: Any) -> None:
         metavar="ID",
         help="draw only the figure of this claim or observation; judge it first if the results file lacks it",
     )
+    plot.add_argument("--main", action="store_true", help="draw one figure with the main plots of the run")
+    plot.add_argument("--paper", metavar="NAME", help="draw one figure with the main plots of this paper")
+    plot.add_argument(
+        "--panels",
+        metavar="WHICH",
+        choices=("main", "all"),
+        help="main (default), or all: with the deviations in margins, of --claim",
+    )
+    plot.add_argument(
+        "--width", metavar="INCHES", type=float, help="width of the figure in inches (default: about 7)"
+    )
     plot.add_argument(
         "--format", metavar="FORM", help="format of the figure: pdf, svg or png (default: from --out, or svg)"
     )
     plot.add_argument(
-        "--out", metavar="FILE", help="file of the figure (default: the id of the claim, in this folder)"
+        "--out",
+        metavar="FILE",
+        help="file of the figure (default: named by the claim, in this folder)",
     )
 
 
@@ -382,16 +397,14 @@ def _plot(options: argparse.Namespace) -> int:
     from verify.page import plots
     from verify.reporting import publish
     from verify.results import edited
-    from verify.running.options import REPORT_DIR, load_results, require_writable
+    from verify.running.options import load_results, require_writable
 
-    if options.claim is not None:
+    if options.claim is not None or options.main or options.paper is not None:
         return _plot_one(options)
-    for name in ("format", "out"):
+    for name in ("format", "out", "panels", "width"):
         if getattr(options, name) is not None:
-            raise ValueError(f"--{name} needs --claim ID, which names the figure")
-    file = Path(options.file or REPORT_DIR)
-    if options.file is None and not file.exists():
-        raise ValueError(f"no results in {file}: run losscurv report first, or name a results file")
+            raise ValueError(f"--{name} needs --claim ID, --main or --paper NAME, which name the figure")
+    file = _results_file(options)
     results = load_results(str(file))
     if edited(results):
         _tell(f"results file {file} was edited after its run (its sha256 does not match); the page says so")
@@ -406,18 +419,39 @@ def _plot(options: argparse.Namespace) -> int:
     return AS_EXPECTED
 
 
+def _results_file(options: argparse.Namespace) -> Path:
+    """Return the results file that was named, or that of the last report."""
+    from verify.running.options import REPORT_DIR
+
+    file = Path(options.file or REPORT_DIR)
+    if options.file is None and not file.exists():
+        raise ValueError(f"no results in {file}: run losscurv report first, or name a results file")
+    return file
+
+
 def _plot_one(options: argparse.Namespace) -> int:
     """Draw one figure into one file, from the results at hand or from a run of this claim alone."""
     from verify import reporting
-    from verify.page import plots, wording
+    from verify.page import plots
     from verify.running.options import REPORT_DIR, load_results
 
     if options.output is not None:
-        raise ValueError("--output cannot be combined with --claim; name the file of the figure with --out")
+        raise ValueError(
+            "--output cannot be combined with --claim, --main or --paper; name the file of the figure with --out"
+        )
     ending = Path(options.out).suffix.removeprefix(".").lower() if options.out else ""
     form = options.format or ending or "svg"
     if form not in plots.FORMATS:
         raise ValueError(f"--format must be one of {', '.join(plots.FORMATS)}, got {form!r}")
+    if options.claim is None:
+        if options.panels is not None:
+            raise ValueError("--panels needs --claim ID")
+        figure = reporting.plot(
+            _results_file(options), main=options.main, paper=options.paper or "", width=options.width
+        )
+        return _save_one(options, figure, form, options.paper or "main")
+    if options.main or options.paper is not None:
+        raise ValueError("--claim cannot be combined with --main or --paper")
     source = options.file
     if source is None and Path(REPORT_DIR, "results.json").exists():
         source = load_results(REPORT_DIR)
@@ -427,8 +461,16 @@ def _plot_one(options: argparse.Namespace) -> int:
     elif not options.file and not reporting.holds(source, options.claim):
         _tell(f"{fit_to_line(options.claim)} is not in the results in {REPORT_DIR}; judging it first")
         source = None
-    figure = reporting.plot(source, options.claim)
-    out = Path(options.out or f"{wording.slugs([options.claim])[options.claim]}.{form}")
+    figure = reporting.plot(
+        source, options.claim, panels=options.panels or plots.PANELS[0], width=options.width
+    )
+    return _save_one(options, figure, form, options.claim)
+
+
+def _save_one(options: argparse.Namespace, figure: Figure, form: str, name: str) -> int:
+    from verify.page import plots, wording
+
+    out = Path(options.out or f"{wording.slugs([name])[name]}.{form}")
     plots.save_as(figure, out, form)
     print(f"figure: {escaped(str(out))}")
     return AS_EXPECTED

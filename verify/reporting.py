@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from simulate._checks import did_you_mean
 from verify.model import Tier
 from verify.page import plots, report as pages
+from verify.page.canvas import WIDTH
+from verify.page.main.sheet import EDGE, GAP, main_figure
 from verify.results import Results
 from verify.running import suite
 from verify.running.options import load_results
@@ -109,8 +111,16 @@ def publish(results: Results, folder: Path, workers: int, *, one_file: bool = Fa
         return pages.write(results, folder, each, one_file=one_file)
 
 
-def plot(results: Results | str | Path | None, claim: str) -> Figure:
-    """The figure of one row or observation: prediction, rivals and measured points.
+def plot(
+    results: Results | str | Path | None,
+    claim: str = "",
+    *,
+    panels: str = "main",
+    width: float | None = None,
+    main: bool = False,
+    paper: str = "",
+) -> Figure:
+    """The figure of one row or observation, or one with the main plots of a run.
 
     Parameters
     ----------
@@ -118,6 +128,13 @@ def plot(results: Results | str | Path | None, claim: str) -> Figure:
         What `report` returned, or a results file, or its folder; None judges the claim first.
     claim
         Id of a claim or an observation; ``"<id> [as our copy reads]"`` for the form as our copy of the paper reads.
+    panels
+        "main" for one panel: prediction, margin, measured points, rivals. "all" adds the deviations in margins.
+    width
+        Inches, 6 to 30; about 7 if None. Texts keep their size. Of main plots as many stand side by side as fit; 4 if
+        None.
+    main, paper
+        In place of a claim: all main plots of the run, or those of a paper, side by side.
 
     Returns
     -------
@@ -127,13 +144,24 @@ def plot(results: Results | str | Path | None, claim: str) -> Figure:
     Raises
     ------
     ValueError
-        If the file cannot be read, nothing in it has this id, or there is nothing to draw of it.
+        If the file cannot be read, nothing in it has this id, there is nothing to draw of it, or an argument cannot be
+        used.
 
     Examples
     --------
-    >>> plot(report(claim=["vysogorets2024/softmax-rank"]), "vysogorets2024/softmax-rank").get_label()
+    >>> found = report(claim=["vysogorets2024/softmax-rank"])
+    >>> plot(found, "vysogorets2024/softmax-rank").get_label()
     'vysogorets2024/softmax-rank: agrees'
+    >>> plot(found, "vysogorets2024/softmax-rank", width=6).get_size_inches()[0]
+    np.float64(6.0)
     """
+    if bool(claim) == (main or bool(paper)):
+        raise ValueError("plot needs a claim, or main=True, or a paper")
+    if main or paper:
+        if results is None:
+            raise ValueError("main plots need the results of a run, got None")
+        made = results if isinstance(results, Results) else load_results(results)
+        return main_figure(made, paper, columns_within(plots.require_width(width)) if width else 4)
     name, where = claim.removesuffix(AS_READ), "these results"
     if results is None:
         results = report(claim=[name])
@@ -142,7 +170,7 @@ def plot(results: Results | str | Path | None, claim: str) -> Figure:
     mark = plots.stamp(results)
     for row in results.rows:
         if row.id == claim:
-            return plots.agreement(row, mark)
+            return plots.agreement(row, mark, panels, width)
     for made in results.observations:
         if made.id == claim and (figure := plots.observation(made, mark)) is not None:
             return figure
@@ -152,6 +180,11 @@ def plot(results: Results | str | Path | None, claim: str) -> Figure:
     some = ", ".join(known) if len(known) <= FEW else f"{len(known)} ids{did_you_mean(claim, known, FEW)}"
     first = f"judge it first, losscurv report --claim {shlex.quote(name)}"
     raise ValueError(f"{where} do not hold {claim!r}: {first}; they have {some or 'nothing'}")
+
+
+def columns_within(points: float) -> int:
+    """Return how many main plots stand side by side in a figure of this width."""
+    return max(1, int((points - 2 * EDGE + GAP) // (WIDTH + GAP)))
 
 
 def holds(results: Results, claim: str) -> bool:

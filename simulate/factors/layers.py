@@ -315,6 +315,7 @@ def _group_parameters(objective: Objective) -> tuple[list[tuple[int, ...]], list
         if alone and site_gradients.multiplies(layer) and not isinstance(layer, nn.Embedding):
             multiplied.append(places)
         else:
+            # layers that share a parameter need one block together
             shared = [other for other in others if set(other) & set(places)]
             others = [other for other in others if other not in shared]
             others.append(tuple(sorted({*places, *(place for other in shared for place in other)})))

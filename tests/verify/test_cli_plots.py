@@ -8,6 +8,9 @@ import pytest
 from tests.verify.results.sample_results import sample
 from verify import reporting, results
 from verify.cli import main
+from verify.page import main as pages_main
+from verify.page.canvas import Scale, dress
+from verify.page.main import MainPlot
 
 CLAIM = "vysogorets2024/softmax-rank"
 
@@ -52,6 +55,37 @@ def test_a_claim_that_the_last_report_does_not_hold_is_judged_first(
     assert capsys.readouterr().err == ""
 
 
+def test_all_panels_stand_below_the_main_one_and_a_width_is_in_inches(stored: str) -> None:
+    curved = "granziol2022/theorem-4"
+    main_one, every = (reporting.plot(sample(), curved, panels=panels) for panels in ("main", "all"))
+    assert (len(main_one.axes), len(every.axes)) == (1, 2)
+    assert main_one.get_figwidth() == every.get_figwidth() > main_one.get_figheight()
+    assert main(["plot", "run", "--claim", stored, "--panels", "all", "--width", "6", "--out", "f.svg"]) == 0
+    assert '<svg width="576"' in Path("f.svg").read_text(encoding="utf-8")
+
+
+def test_main_plots_stand_side_by_side_as_many_as_fit(stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    two = [
+        MainPlot(key=key, where=key, formula="x", target=f"{paper}/x", judged=(), needs=(), caption=lambda _: "Right.",
+                 draw=lambda axes, _: dress(axes, Scale("x", (0, 1), (0, 1)), Scale("y", (0, 1), (0, 1))))
+        for key, paper in (("One", "granziol2022"), ("Two", "granziol2022"), ("Three", "karakida2019"))
+    ]  # fmt: skip
+    monkeypatch.setattr(pages_main, "PLOTS", two)
+    assert len(reporting.plot("run", main=True).axes) == 3
+    assert len(reporting.plot("run", paper="karakida2019").axes) == 1
+    wide, narrow = (reporting.plot("run", main=True, width=width) for width in (15, 6))
+    assert (
+        wide.get_figwidth() > 2.8 * narrow.get_figwidth()
+        and narrow.get_figheight() > 2.8 * wide.get_figheight()
+    )
+    assert main(["plot", "run", "--main", "--format", "png"]) == 0 and Path("main.png").exists()
+    assert main(["plot", "run", "--paper", "karakida2019"]) == 0 and Path("karakida2019.svg").exists()
+    with pytest.raises(ValueError, match="plot needs a claim, or main=True, or a paper"):
+        reporting.plot("run")
+    with pytest.raises(ValueError, match="main plots need the results of a run, got None"):
+        reporting.plot(None, main=True)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -62,6 +96,12 @@ def test_a_claim_that_the_last_report_does_not_hold_is_judged_first(
         (["run", "--claim", "STORED", "--out", "run/results.json/x.svg"], "figure cannot be written to run"),
         (["run", "--format", "pdf"], "--format needs --claim"),
         (["run", "--claim", CLAIM, "--output", "x"], "--output cannot be combined with --claim"),
+        (["run", "--width", "5"], "--width needs --claim"),
+        (["run", "--claim", "STORED", "--width", "2"], "width must be 6 to 30 inches, got 2"),
+        (["run", "--claim", "STORED", "--main"], "--claim cannot be combined with --main or --paper"),
+        (["run", "--main", "--panels", "all"], "--panels needs --claim"),
+        (["run", "--paper", "karakida2019"], "this run has no main plot of karakida2019"),
+        (["--main"], "no results in losscurv-report: run losscurv report first"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_clear_line(

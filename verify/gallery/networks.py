@@ -19,7 +19,7 @@ from theory.fisher.middle_normalisation import batch_norm_bound
 from verify.claims.beyond.networks import formulas, law_of, noise_of, small_perceptron
 from verify.claims.granziol2022.training.perceptrons import drawn_setting, ladder, rule_of, steps_of, tried
 from verify.gallery.parts import OTHER, Setting, batch_axis, curve, legend, log_axes, mean_points
-from verify.page.drawing import Floats, Panel
+from verify.page.drawing import Floats, Panel, inches
 from verify.page.theme import PALETTE
 
 SAMPLES = 512
@@ -60,7 +60,7 @@ def _state(setting: Setting, name: str, steps: int, *, last: bool) -> Panel:
         f"{samples.size} images, tanh network with P = {samples.dim}; "
         f"points: means of {DRAWS} batches, bars of two standard errors"
     )
-    return Panel(2.1, draw, notes=note if last else "")
+    return inches(2.1, draw, notes=note if last else "")
 
 
 def _measured(samples: Any, rng: np.random.Generator, sizes: Any, grid: Any) -> Any:
@@ -111,7 +111,7 @@ def rates_in_training(setting: Setting) -> list[Panel]:
         f"ReLU networks 64-32-10 on {SAMPLES} images, six labels in ten drawn anew; "
         f"{EPOCHS} epochs or {LEAST} steps; points: means of {NETWORKS} networks, bars of two standard errors"
     )
-    return [Panel(2.4, draw, notes=note)]
+    return [inches(2.4, draw, notes=note)]
 
 
 def _largest_rates(setting: Setting, rule: str) -> list[Floats]:
@@ -178,7 +178,7 @@ def _largest(setting: Setting, law: Mapping[str, Any], *, last: bool) -> Panel:
         "constants that our copy leaves open, and of eq. (22), for tanh below the frame; "
         "with layer norm the largest eigenvalue of wide networks with these outputs"
     )
-    return Panel(2.2, draw, bottom=0.5 if last else 0.3, notes=note if last else "")
+    return inches(2.2, draw, bottom=0.5 if last else 0.3, notes=note if last else "")
 
 
 def _limits(found: Any, *, room: bool) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from simulate.monte_carlo import Block
 from theory import batch_hessian, outliers, rmt
 from verify.gallery.parts import MEASURED, OTHER, Setting, batch_axis, curve, legend, mean_points
 from verify.page.axes import plain_ticks
-from verify.page.drawing import Floats, Panel
+from verify.page.drawing import Floats, Panel, inches
 from verify.page.theme import PALETTE
 from verify.page.wording import numeral
 
@@ -119,8 +119,8 @@ def _with_spikes(
 
     note = "ring: spike before the noise; bar: predicted after it; diamond: measured; shade: bulk"
     return [
-        Panel(1.7, spectrum, bottom=0.18),
-        Panel(0.2 * len(spikes) + 0.1, moves, top=0.1, notes=note),
+        inches(1.7, spectrum, bottom=0.18),
+        inches(0.2 * len(spikes) + 0.1, moves, top=0.1, notes=note),
     ]
 
 
@@ -180,7 +180,7 @@ def transition(setting: Setting) -> list[Panel]:
         axes.set_xlabel("spike over threshold")
 
     note = f"points: means of {DRAWS} matrices, P = {TRANSITION_DIM}, bars of two standard errors"
-    return [Panel(1.6, eigenvalue, bottom=0.3), Panel(1.6, overlap, notes=note)]
+    return [inches(1.6, eigenvalue, bottom=0.3), inches(1.6, overlap, notes=note)]
 
 
 def _around_threshold(
@@ -229,7 +229,7 @@ def batch_size(setting: Setting) -> list[Panel]:
         f"{SAMPLES} samples, P = {BATCH_DIM}; points: means of {BATCHES} batches, bars of two standard errors; "
         f"at B = {SAMPLES} the full matrix"
     )
-    return [Panel(2.1, draw, notes=note)]
+    return [inches(2.1, draw, notes=note)]
 
 
 def _population(setting: Setting) -> tuple[list[Floats], float]:

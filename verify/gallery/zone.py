@@ -16,7 +16,7 @@ from theory import gauss_newton, softmax, zone as laws
 from verify.claims.vysogorets2024.framed_networks import lenet_300_100, uniform_norms
 from verify.gallery.parts import MEASURED, OTHER, Setting, curve, legend
 from verify.page.axes import decades, plain_ticks
-from verify.page.drawing import Floats, Panel
+from verify.page.drawing import Floats, Panel, inches
 from verify.page.theme import PALETTE
 from verify.page.wording import numeral
 
@@ -72,8 +72,8 @@ def zone_curves(setting: Setting) -> list[Panel]:
     )
     law = _law_of_full_space(setting)
     return [
-        Panel(2.0, partial(_hessian, law=law, **known), bottom=0.46),
-        Panel(2.0, partial(_norms, **known), notes=note),
+        inches(2.0, partial(_hessian, law=law, **known), bottom=0.46),
+        inches(2.0, partial(_norms, **known), notes=note),
     ]
 
 
@@ -157,7 +157,7 @@ def excess_law(setting: Setting) -> list[Panel]:
         f"medians of {DRAWS} networks, {SAMPLES} images, d = {DIM}; shade: smallest to largest; "
         "variances of the logit gradients as measured at each network"
     )
-    return [Panel(2.4, draw, notes=note)]
+    return [inches(2.4, draw, notes=note)]
 
 
 def _forms(nets: list[Any]) -> dict[str, list[Floats]]:
@@ -204,7 +204,7 @@ def gradient(setting: Setting) -> list[Panel]:
     kernel = logit_kernel.logit_kernel(network, torch.as_tensor(images.images, device=setting.device))
     labels = np.eye(source.classes)[images.labels]
     (rng,) = setting.block("priors", 1).streams
-    return [Panel(2.4, partial(_over_priors, kernel=kernel, labels=labels, rng=rng), notes=_GRADIENT_NOTE)]
+    return [inches(2.4, partial(_over_priors, kernel=kernel, labels=labels, rng=rng), notes=_GRADIENT_NOTE)]
 
 
 _GRADIENT_NOTE = (

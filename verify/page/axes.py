@@ -1,4 +1,4 @@
-"""Axes and the numbers along them, as all figures have them."""
+"""Ends and ticks of the axes of all figures."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from verify.page import wording
-from verify.page.drawing import Floats, Limits, finite_values
-from verify.page.theme import PALETTE
+from verify.page.canvas import Scale
+from verify.page.drawing import Floats, Limits, finite_values, width_of
 from verify.results import PointOutcome
+
+STEPS = {True: [1, 2, 5, 10], False: [1, 2, 2.5, 5, 10]}
+"""Steps between whole numbers, and between any."""
 
 SIDES_LINEAR = 12.0
 """Deviations up to so many margins are drawn linearly; beyond, the axis is logarithmic outside the band."""
-
-LETTER, LINE = 5.2, 10.0
-"""Width and height in points of a letter of a tick's name."""
 
 PAD = 0.035
 """Room beside the first and the last place of an axis, as a share of its length."""
@@ -28,27 +27,51 @@ NEAR = 4.5
 """Rivals and ends of intervals up to so many margins away are inside the frame."""
 
 
-def across(
-    axes: Axes, places: Sequence[float], *, logarithmic: bool, names: Mapping[float, str] | None = None
-) -> None:
-    """A horizontal axis with room beside its first and last place; `names` are its ticks, where it has no others."""
+def padded_ends(places: Sequence[float], *, logarithmic: bool = False) -> Limits:
+    """Ends of a horizontal axis, with room beside its first and last place."""
     low, high = min(places), max(places)
     if logarithmic:
-        axes.set_xscale("log")
         pad = (high / low) ** PAD if high > low else 2.0
-        axes.set_xlim(low / pad, high * pad)
-    else:
-        pad = PAD * (high - low) or 0.5 * abs(high) or 1.0
-        axes.set_xlim(low - pad, high + pad)
-    if names is not None:
-        named = dict(names)
-        axes.xaxis.set_major_locator(FixedLocator(_uncrowded_ticks(axes, "x", named)))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: named.get(float(value), "")))
-    elif logarithmic:
-        decades(axes.xaxis, low, high)
-    else:
-        plain_ticks(axes.xaxis, whole=all(float(value).is_integer() for value in places))
+        return low / pad, high * pad
+    pad = PAD * (high - low) or 0.5 * abs(high) or 1.0
+    return low - pad, high + pad
+
+
+def plain_scale(name: str, ends: Limits, *, logarithmic: bool = False, whole: bool = False) -> Scale:
+    """An axis with a few round numbers as ticks, `whole` ones if asked for, or powers of ten."""
+    found = powers(*ends) if logarithmic else []
+    texts = {value: tick_text(value) for value in found}
+    if not found:
+        values = MaxNLocator(nbins=4, steps=STEPS[whole], integer=whole).tick_values(*ends)
+        found = [1.0 * m * 10.0**k for k in _decades(ends) for m in (1, 2, 5)] if logarithmic else [*values]
+        found = [value for value in found if ends[0] <= value <= ends[1]]
+        if len(found) < 2:
+            found = [value for value in values if ends[0] <= value <= ends[1]]
+        texts = {value: wording.numeral(round(value, 14), 6) for value in found}
+    return Scale(name, ends, found, logarithmic, texts)
+
+
+def _decades(ends: Limits) -> range:
+    return range(math.floor(math.log10(ends[0])), math.floor(math.log10(ends[1])) + 1)
+
+
+def powers(low: float, high: float) -> list[float]:
+    """Powers of ten between two numbers, at most seven; none where there are fewer than three.
+
+    >>> powers(0.03, 20.0), powers(2.0, 50.0)
+    ([0.1, 1.0, 10.0], [])
+    """
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    step = max(1, math.ceil((last - first) / 6))
+    return [10.0**k for k in range(first, last + 1, step)] if last - first >= 2 else []
+
+
+def named_scale(
+    name: str, ends: Limits, texts: Mapping[float, str], *, room: float = 320.0, logarithmic: bool = False
+) -> Scale:
+    """An axis with ticks of its own, of which as many are shown, from the first on, as so many points have room for."""
+    step = math.ceil(sum(width_of(text, 9.5) + 12 for text in texts.values()) / room)
+    return Scale(name, ends, [*texts][::step], logarithmic, texts)
 
 
 def limits_around(core: Floats, others: Floats, *, least: float = 0.0, logarithmic: bool = False) -> Limits:
@@ -75,88 +98,57 @@ def share_of(values: Floats, limits: Limits, *, logarithmic: bool) -> Floats:
     return (np.log(positive) - math.log(low)) / (math.log(high) - math.log(low))  # quotients may overflow
 
 
-def deviation_axis(
-    axes: Axes, along: str, points: Sequence[PointOutcome], name: str, *, rivals: bool, from_zero: bool
-) -> Limits:
-    """A named scale of deviations in margins on the axis `along`, symmetric or `from_zero`; returns its limits."""
-    axis = getattr(axes, f"{along}axis")
+def share_along(value: float, axis: Scale) -> float:
+    """Where along an axis a value lies, as a share of its length."""
+    if axis.bent:
+        value, low, high = (_bent(v) for v in (value, *axis.ends))
+        return (value - low) / (high - low)
+    return float(share_of(np.array([value]), axis.ends, logarithmic=axis.logarithmic)[0])
+
+
+def _bent(value: float) -> float:
+    """The place of a value on an axis that is logarithmic beyond 1, as matplotlib has it."""
+    size = abs(value)
+    return math.copysign(size * 2 / 3 if size <= 1 else 2 / 3 + math.log10(size), value)
+
+
+def margins_scale(points: Sequence[PointOutcome], name: str, *, from_zero: bool) -> Scale:
+    """Axis of deviations in margins, symmetric or `from_zero`."""
     centres = finite_values([wording.deviation(p) for p in points])
     sides = finite_values([wording.deviation(p, side) for p in points for side in (p.lower, p.upper)])
-    others = finite_values([wording.deviation(p, r.value) for p in points for r in p.rivals if rivals])
+    others = finite_values([wording.deviation(p, r.value) for p in points for r in p.rivals])
     near = np.abs(others)[np.abs(others) <= NEAR].max(initial=0.0)
-    limit = 1.12 * max(np.abs(centres).max(initial=1.6), min(np.abs(sides).max(initial=0.0), NEAR), near)
-    bent = bool(limit > SIDES_LINEAR)
+    limit = float(
+        1.12 * max(np.abs(centres).max(initial=1.6), min(np.abs(sides).max(initial=0.0), NEAR), near)
+    )
+    bent = limit > SIDES_LINEAR
     if bent:
-        getattr(axes, f"set_{along}scale")("symlog", linthresh=1.0, linscale=0.6)
-        powers = range(math.floor(math.log10(min(limit, 1e15))) + 1)
-        limit = min(limit, 1e15) * 1.6
-        outer = [10.0**k for k in powers if k % max(1, math.ceil(len(powers) / 4)) == 0]
-        axis.set_minor_locator(NullLocator())
+        limit = min(limit, 1e15)
+        count = range(math.floor(math.log10(limit)) + 1)
+        limit *= 1.6
+        outer = [10.0**k for k in count if k % max(1, math.ceil(len(count) / 4)) == 0]
     else:
-        step = 1.0 if limit < 4.5 else 2.0 if limit < 9 else 4.0
-        outer = [1.0, *np.arange(step, limit, step).tolist()]
-    axis.set_major_formatter(FuncFormatter(tick_text))
+        step = 1.0 if limit < 4.5 else 4.0
+        outer = [1.0, *(k * step for k in range(1, math.ceil(limit / step)))]
     # half a margin of room for the mark at 0
-    limits = (-min(0.5, 0.05 * limit) if from_zero else -limit, limit)
-    getattr(axes, f"set_{along}lim")(*limits)
-    wanted = [sign * value for value in dict.fromkeys(outer) for sign in (1.0, -1.0)]
-    wanted = [*wanted, 0.0] if bent else [0.0, *wanted]  # the ends of the band show where the scale changes
-    shown = [v for v in wanted if limits[0] <= v <= limits[1]]
-    axis.set_major_locator(FixedLocator(_uncrowded_ticks(axes, along, {v: tick_text(v) for v in shown})))
-    getattr(axes, f"set_{along}label")(name + ", logarithmic beyond 1" * bent)
-    return limits
-
-
-def _uncrowded_ticks(axes: Axes, along: str, names: Mapping[float, str]) -> list[float]:
-    """Return the ticks whose names do not overlap those of earlier ticks in the list; limits must be set."""
-    kept: list[tuple[float, float, float]] = []
-    for value, name in names.items():
-        at = axes.transData.transform((value, 0.0) if along == "x" else (0.0, value))
-        place = float(at["xy".index(along)]) * points_per_pixel(axes)
-        room = LETTER * len(name) / 2 + 2 if along == "x" else LINE / 2
-        if all(abs(place - other) >= room + more for other, more, _ in kept):
-            kept.append((place, room, value))
-    return sorted(value for *_, value in kept)
-
-
-def points_per_pixel(axes: Axes) -> float:
-    """72 over the resolution of the figure."""
-    figure = axes.get_figure(root=True)
-    return 72 / figure.dpi if figure is not None else 1.0
-
-
-def row_bands(axes: Axes, low: float, high: float, count: int) -> None:
-    """The band and the prediction of so many lines of a panel, below the names of the lines."""
-    per_line = abs(float(np.diff(axes.transData.transform([(0, 0), (0, 1)])[:, 1])[0]))
-    above = min(6.0 / points_per_pixel(axes) / per_line, 0.64)
-    places = np.arange(count)
-    axes.bar(
-        np.full(count, low), 0.4 + above, width=high - low, bottom=-places - 0.4, align="edge",
-        color=PALETTE["band"], linewidth=0, zorder=0.9,
-    )  # fmt: skip
-    axes.vlines(np.zeros(count), -places - 0.4, -places + above, color=PALETTE["theory"], lw=1.2, zorder=2)
+    ends = (-min(0.5, 0.05 * limit) if from_zero else -limit, limit)
+    wanted = [0.0, *(sign * value for value in outer for sign in (1.0, -1.0))]
+    shown = sorted({value for value in wanted if ends[0] <= value <= ends[1]})
+    texts = {value: tick_text(value) for value in shown}
+    return Scale(name + ", logarithmic beyond 1" * bent, ends, shown, texts=texts, bent=bent)
 
 
 def decades(axis: Any, low: float, high: float) -> None:
-    """Powers of ten as ticks, 1, 2 and 5 times them where there are few, or round numbers within less."""
-    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-    if last - first >= 2:
-        step = max(1, math.ceil((last - first) / 6))
-        axis.set_major_locator(FixedLocator([10.0**k for k in range(first, last + 1, step)]))
-    else:
-        ticks = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
-        within = [t for t in ticks if low <= t <= high]
-        axis.set_major_locator(FixedLocator(within) if len(within) > 1 else MaxNLocator(4))
+    """Give a logarithmic axis its ticks between two numbers."""
+    made = plain_scale("", (low, high), logarithmic=True)
+    axis.set_major_locator(FixedLocator([*made.ticks]))
     axis.set_minor_locator(NullLocator())
-    # beside 20 000 and 50 000 a power of ten would read as something else
-    few = FuncFormatter(lambda value, _: wording.numeral(value, 3))
-    axis.set_major_formatter(FuncFormatter(tick_text) if last - first >= 2 else few)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: made.texts.get(float(value), "")))
 
 
 def plain_ticks(axis: Any, *, whole: bool = False) -> None:
-    """A few round numbers, `whole` ones where others mean nothing, written like all other numbers of the report."""
-    steps = [1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10]
-    axis.set_major_locator(MaxNLocator(nbins=5, steps=steps, integer=whole))
+    """Give an axis a few round numbers, `whole` ones where others mean nothing, whatever its ends will be."""
+    axis.set_major_locator(MaxNLocator(nbins=5, steps=STEPS[whole], integer=whole))
     axis.set_major_formatter(FuncFormatter(lambda value, _: wording.numeral(round(value, 14), 6)))
 
 

@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import ArrayLike
 
-from verify.page.axes import points_per_pixel
 from verify.page.theme import PALETTE
 
 __all__ = [
@@ -31,6 +30,7 @@ __all__ = [
     "dress",
     "frame",
     "name_lines",
+    "points_per_pixel",
 ]
 
 WIDTH, HEIGHT = 305.0, 148.0
@@ -43,13 +43,17 @@ _TICKS: Any = {"length": 3, "width": 0.8, "pad": 2.5, "labelsize": 9.5, "labelco
 
 
 class Scale(NamedTuple):
-    """An axis: its name (mathtext between dollars), ends, ticks, and the text of ticks that are not plain numbers."""
+    """An axis: its name (mathtext between dollars), ends, ticks, and the text of ticks that are not plain numbers.
+
+    A `bent` one is linear up to 1 and logarithmic beyond.
+    """
 
     name: str
     ends: tuple[float, float]
     ticks: Sequence[float]
     logarithmic: bool = False
     texts: Mapping[float, str] = {}
+    bent: bool = False
 
 
 def frame(
@@ -62,10 +66,20 @@ def frame(
     return figure, figure.add_axes((left / width, BELOW / height, *inside))
 
 
-def dress(axes: Axes, x: Scale, y: Scale, *, left: float = LEFT) -> None:
-    """Give the axes their ends, ticks and names; the name of y begins `left` points before the axes."""
+def dress(
+    axes: Axes, x: Scale, y: Scale, *, left: float = LEFT, above: float = ABOVE, below: float = 17.0
+) -> None:
+    """Give the axes their ends, ticks and names.
+
+    The name of y begins `left` points before the axes and `above` points above them, that of x ends `below` points
+    below them.
+    """
     for scale, axis in ((x, axes.xaxis), (y, axes.yaxis)):
-        (axes.set_xscale if axis is axes.xaxis else axes.set_yscale)("log" if scale.logarithmic else "linear")
+        form: Any = (
+            {"value": "symlog", "linthresh": 1.0, "linscale": 0.6} if scale.bent else {"value": "linear"}
+        )
+        form = {"value": "log"} if scale.logarithmic else form
+        (axes.set_xscale if axis is axes.xaxis else axes.set_yscale)(**form)
         (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(*scale.ends)
         axis.set_major_locator(FixedLocator([*scale.ticks]))
         axis.set_minor_locator(NullLocator())
@@ -73,12 +87,12 @@ def dress(axes: Axes, x: Scale, y: Scale, *, left: float = LEFT) -> None:
         axis.set_tick_params(which="major", **_TICKS)
     style: Any = {"fontsize": 10, "color": PALETTE["muted"], "parse_math": True, "annotation_clip": False}
     offset: Any = {"textcoords": "offset points", "va": "top"}
-    axes.annotate(x.name, (1, 0), (0, -17), "axes fraction", ha="right", **offset, **style)
-    axes.annotate(y.name, (0, 1), (-left, ABOVE - 3), "axes fraction", ha="left", **offset, **style)
+    axes.annotate(x.name, (1, 0), (0, -below), "axes fraction", ha="right", **offset, **style)
+    axes.annotate(y.name, (0, 1), (-left, above - 3), "axes fraction", ha="left", **offset, **style)
 
 
 def _tick(at: float, texts: Mapping[float, str]) -> str:
-    named = next((text for place, text in texts.items() if np.isclose(at, place)), None)
+    named = next((text for place, text in texts.items() if np.isclose(at, place, atol=0.0)), None)
     return named if named is not None else f"{at:g}".replace("-", "−")
 
 
@@ -116,6 +130,12 @@ def draw_label(axes: Axes, x: float, y: float, text: str, colour: str = "muted",
         "zorder": 6,
     }
     axes.text(x, y, text, **(options | style), parse_math=True)
+
+
+def points_per_pixel(axes: Axes) -> float:
+    """72 over the resolution of the figure."""
+    figure = axes.get_figure(root=True)
+    return 72 / figure.dpi if figure is not None else 1.0
 
 
 def name_lines(axes: Axes) -> None:

@@ -1,19 +1,25 @@
-"""Layout and marks: what all figures have in common."""
+"""Layout and marks: what all figures have in common. Lengths are points, one of which is a CSS pixel of a page."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
-from typing import Any
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 from numpy.typing import NDArray
 
 from verify.page import wording
+from verify.page.canvas import ABOVE, BELOW, LEFT, RIGHT, points_per_pixel
 from verify.page.theme import PALETTE
 from verify.results import PointOutcome
 
@@ -21,24 +27,16 @@ Floats = NDArray[np.float64]
 Limits = tuple[float, float]
 
 MARKERS = {"agrees": "o", "disagrees": "D", "undecided": "o", "broken": "X"}
-DASHES = ((4, 2), (1.5, 1.5), (6, 2, 1.5, 2), (3, 1), (8, 3), (1, 3))
-CURVE_MARKS = {"o": "●", "s": "■", "^": "▲"}
-"""Marks of the curves of a row that has several, as drawn and as in the key; colour tells the verdict."""
+DASHES = ((4, 2.5), (1.5, 1.5), (6, 2, 1.5, 2), (3, 1), (8, 3), (1, 3))
 
-OFF_CURVES = ("P", "✚")
-"""Mark of a point on none of the curves that are drawn."""
+WIDTH = 520.0
+"""Width of a figure."""
 
-WIDTH = 4.8
-LINE = 0.175
+EDGE, FOOT, NOTE = 8.0, 14.0, 9.0
+"""Room around a figure, the height of the line below it, and the size of notes."""
 
-KEY = "●■▲◆▼✚○□△◇▽"
-"""A line of notes that begins with one of these has it in the colour of the marks."""
-
-NOTE, TITLE = 72, 50
-"""Longest lines of notes and of a title."""
-
-EN = "\u2002"
-"""A space that SVG does not collapse: between the mark of a key and what it means."""
+LEADING = 1.22
+"""From one line of a text to the next, in units of its size."""
 
 TIP = "tip: "
 """Begins the name of an artist that is a text to be shown where the cursor rests on it."""
@@ -47,80 +45,109 @@ LARGEST = 1e100
 """Numbers beyond are treated like infinity: the arithmetic of a drawing would overflow."""
 
 
-# Layout: panels of given heights in inches, one above the other.
+class Panel(NamedTuple):
+    """Part of a figure: a frame with the room around it, what draws it, and a note for the foot of the figure."""
 
-
-class Panel:
-    """Part of a figure below its own title, with its size: inches of the frame and its margins, and lines of notes."""
-
-    def __init__(
-        self,
-        height: float,
-        draw: Any,
-        *,
-        title: str = "",
-        left: float = 0.72,
-        right: float = 0.22,
-        top: float = 0.42,
-        bottom: float = 0.5,
-        notes: str = "",
-        colours: Sequence[str] = (),
-    ) -> None:
-        self.height, self.draw, self.left, self.right = height, draw, left, right
-        self.title = "\n".join(in_lines(title, TITLE))
-        self.notes = [
-            part for line in notes.splitlines() for part in in_lines(line, NOTE, 5 * EN if EN in line else "")
-        ]
-        self.colours = colours
-        self.top = top + 0.16 * self.title.count("\n")
-        self.bottom = bottom + LINE * len(self.notes) + (0.08 if notes else 0.0)
+    height: float
+    draw: Any
+    note: str = ""
+    left: float = LEFT
+    right: float = RIGHT
+    above: float = ABOVE
+    below: float = BELOW
 
     @property
     def total(self) -> float:
         """Height with everything around the frame."""
-        return self.top + self.height + self.bottom
+        return self.above + self.height + self.below
 
 
-def in_lines(text: str, width: int, indent: str = "") -> list[str]:
-    """A text in lines that do not part a name from its value."""
-    kept = text.replace(" = ", _EQUALS)
-    lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_on_hyphens=False)
-    return [line.replace(_EQUALS, " = ") for line in lines]
+def inches(
+    height: float, draw: Any, *, left: float = 0.72, right: float = 0.22, top: float = 0.42, bottom: float = 0.5,
+    notes: str = "",
+) -> Panel:  # fmt: skip
+    """A panel whose drawing names its own axes, with its lengths in inches."""
+    return Panel(72 * height, draw, notes, 72 * left, 72 * right, 72 * top, 72 * bottom)
 
 
-_EQUALS = "\u00a0=\u00a0"
+class TopLines(NamedTuple):
+    """What stands above the panels: its height, and what draws it from the top left corner."""
+
+    height: float
+    draw: Any
 
 
-def stack(panels: Sequence[Panel], label: str, mark: str, width: float = WIDTH) -> Figure:
-    """Panels one above the other; `mark` is the small print at the foot."""
-    foot = 0.22 if mark else 0.05
-    total = sum(panel.total for panel in panels) + foot
-    figure = Figure(figsize=(width, total), label=label)
+def stack(
+    panels: Sequence[Panel],
+    label: str,
+    mark: str,
+    width: float = WIDTH,
+    heading: TopLines | None = None,
+    columns: int = 1,
+) -> Figure:
+    """A heading above panels, in columns; below each row of panels its notes; `mark` is the small print at the foot."""
+    rows: list[tuple[Sequence[Panel], list[str]]] = []
+    for k in range(0, len(panels), columns):
+        lines = [line for panel in panels[k : k + columns] for line in panel.note.splitlines()]
+        notes = [part for line in lines for part in in_lines(line, width - 2 * EDGE, NOTE)]
+        rows.append((panels[k : k + columns], notes))
+    top = heading.height if heading else 0.0
+    heights = [
+        max(panel.above for panel in shown)
+        + max(panel.height + panel.below for panel in shown)
+        + NOTE * LEADING * len(notes)
+        for shown, notes in rows
+    ]
+    total = top + sum(heights) + FOOT * bool(mark) + 2 * EDGE
+    figure = Figure(figsize=(width / 72, total / 72), label=label)
     FigureCanvasAgg(figure)
-    above = total
-    for panel in panels:
-        base = above - panel.top - panel.height
-        inside = width - panel.left - panel.right
-        axes = figure.add_axes((panel.left / width, base / total, inside / width, panel.height / total))
-        panel.draw(axes)
-        if panel.title:
-            axes.set_title(panel.title)
-        colours = iter(panel.colours)
-        for line, note in enumerate(panel.notes):
-            y = (base - 0.5 - LINE * (line + 0.5)) / total
-            if note[:1] in KEY:
-                colour = PALETTE[next(colours, "muted")]
-                figure.text(0.18 / width, y, note[0], **{**_NOTES, "color": colour})
-                figure.text(0.41 / width, y, note[1:].strip(), **_NOTES)
-            else:
-                figure.text(0.18 / width, y, note, **_NOTES)
-        above = base - panel.bottom
+    small: Any = {"color": PALETTE["muted"], "va": "top", "parse_math": False}
+    y = total - EDGE
+    if heading:
+        heading.draw(figure, EDGE, y, width - 2 * EDGE)
+        y -= top
+    own = (width - 2 * EDGE) / columns
+    for (shown, notes), height in zip(rows, heights, strict=True):
+        for k, panel in enumerate(shown):
+            x, inside = EDGE + k * own + panel.left, own - panel.left - panel.right
+            base = y - max(other.above for other in shown) - panel.height
+            panel.draw(figure.add_axes((x / width, base / total, inside / width, panel.height / total)))
+        y -= height
+        for k, line in enumerate(reversed(notes), 1):
+            figure.text(EDGE / width, (y + NOTE * LEADING * k) / total, line, fontsize=NOTE, **small)
     if mark:
-        figure.text(1 - 0.12 / width, 0.08 / total, mark, fontsize=6.5, color=PALETTE["muted"], ha="right")
+        figure.text(1 - EDGE / width, (y - 2) / total, mark, fontsize=7.0, ha="right", **small)
     return figure
 
 
-_NOTES: Any = {"fontsize": 7.8, "color": PALETTE["muted"], "va": "center"}
+@lru_cache(maxsize=8192)
+def width_of(text: str, size: float) -> float:
+    """Width of a line of text, with a little more for the rounding of its letters to pixels."""
+    font = FontProperties(family="DejaVu Sans", size=size)
+    with any_glyph():
+        return 1.04 * float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+
+
+@contextlib.contextmanager
+def any_glyph() -> Iterator[None]:
+    """No word about letters that the font of the layout lacks: a page takes them from another."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
+def in_lines(text: str, room: float, size: float) -> list[str]:
+    """A text in lines of at most this width that do not part a name from its value."""
+    kept = text.replace(" = ", _EQUALS)
+    letters = max(int(room / (0.45 * size)), 8)
+    while True:
+        lines = textwrap.wrap(kept, letters, break_on_hyphens=False)
+        if letters <= 8 or all(width_of(line, size) <= room for line in lines):
+            return [line.replace(_EQUALS, " = ") for line in lines]
+        letters -= max(1, letters // 20)
+
+
+_EQUALS = "\u00a0=\u00a0"
 
 
 # Marks.
@@ -150,32 +177,39 @@ def draw_measured(
     along: str,
     limits: Limits,
     *,
-    size: float = 4.6,
+    size: float = 4.2,
     mark: str = "",
+    networks: bool = False,
     said: str = "",
 ) -> None:
     """A measured value with its interval, `along` x or y, at a place on the other axis.
 
-    What lies beyond the limits ends in an arrow at the edge; `said` is shown where the cursor rests on the mark.
+    What lies beyond the limits ends in an arrow at the edge; `said` is shown where the cursor rests on the mark. A mark
+    that would hide its interval is smaller.
     """
     low, high = limits
     if math.isnan(point.measured):
         return
-    colour = PALETTE.get(point.verdict, PALETTE["ink"])
     ends = [min(max(side, low), high) for side in (point.lower, point.upper)]
-
-    def put(values: Sequence[float], **style: Any) -> None:
-        others = [at] * len(values)
-        axes.plot(*((values, others) if along == "x" else (others, values)), color=colour, zorder=3, **style)
-
-    put(ends, lw=1.4)
-    caps = [end for end, edge in zip(ends, limits, strict=True) if end != edge]
-    if caps:
-        put(caps, ls="", marker="|" if along == "x" else "_", ms=1.85 * size, mew=1.2)
+    colour = _colour(point, networks)
+    others = [at, at]
+    places = (ends, others) if along == "x" else (others, ends)
+    axes.plot(*places, color=colour, lw=1.2, zorder=3, solid_capstyle="butt")
+    shown = axes.transData.transform(np.column_stack(places)) * points_per_pixel(axes)
+    length = float(np.abs(shown[1] - shown[0]).max())
+    if 3.0 < length < 1.6 * size and point.verdict != "undecided":
+        size = max(0.6 * length, 2.2)
     centre = min(max(point.measured, low), high)
     beyond = arrow(point.measured, low, high, "<>" if along == "x" else "v^")
     x, y = (centre, at) if along == "x" else (at, centre)
-    draw_mark(axes, x, y, point, size=size, mark=mark, beyond=beyond, said=said)
+    draw_mark(axes, x, y, point, size=size, mark=mark, beyond=beyond, said=said, colour=colour)
+
+
+def _colour(point: PointOutcome, networks: bool) -> str:
+    """Networks have a colour of their own; in a model what agrees is dark, the rest in the colour of its verdict."""
+    if networks:
+        return PALETTE["nets"]
+    return PALETTE["ink" if point.verdict == "agrees" else point.verdict or "ink"]
 
 
 def arrow(value: float, low: float, high: float, arrows: str) -> str:
@@ -193,19 +227,15 @@ def draw_mark(
     mark: str = "",
     beyond: str = "",
     said: str = "",
+    colour: str = "",
 ) -> None:
     """The marker of a verdict, an arrow where the value lies beyond the edge; of several points at one height too.
 
-    `mark` replaces its shape where that tells something else. Hollow while undecided; then crossed if it disagrees.
+    `mark` replaces its shape where that tells something else. Hollow while undecided.
     """
-    places, colour = np.atleast_1d(x), PALETTE.get(point.verdict, PALETTE["ink"])
+    places, colour = np.atleast_1d(x), colour or PALETTE.get(point.verdict, PALETTE["ink"])
     heights = np.full(len(places), y)
     hollow = point.verdict == "undecided"
-    crossed = bool(mark) and not beyond and point.verdict == "disagrees"
-    if crossed:  # behind the mark, whose shape tells the curve: a cross inside would make another one of it
-        axes.plot(
-            places, heights, ls="", marker="x", ms=2.0 * size, mew=1.0, mec=colour, zorder=3.9, clip_on=False
-        )  # fmt: skip
     axes.plot(
         places,
         heights,
@@ -213,7 +243,7 @@ def draw_mark(
         ls="",
         marker=beyond or mark or MARKERS.get(point.verdict, "o"),
         ms=size,
-        mew=1.3,
+        mew=1.0,
         mec=colour,
         mfc=PALETTE["paper"] if hollow else colour,
         clip_on=False,

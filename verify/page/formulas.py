@@ -31,7 +31,7 @@ def formula(latex: str, display: bool = True) -> Markup:
     >>> formula(r"\frac{")
     Markup('<code class="latex">\\frac{</code>')
     """
-    split = (re.sub(r"^\\q?quad", "", piece) for piece in _split(r"\\q?quad\b", latex))
+    split = (re.sub(r"^\\q?quad", "", piece) for piece in split_before(r"\\q?quad\b", latex))
     pieces = [_mathml(piece, display) for piece in split if piece.strip()]
     if any(piece is None for piece in pieces):
         return Markup('<code class="latex">{}</code>').format(latex)
@@ -45,15 +45,15 @@ def in_cell(latex: str) -> Markup:
     Markup('the bound holds at every size, ')
     """
     parts: list[Markup] = []
-    for piece in _split(_WORDS, latex):
+    for piece in split_before(_WORDS, latex):
         words = re.match(_WORDS, piece)
         parts += [Markup("{}").format(words[1])] if words else []
-        for part in _split(r",(?:\\[ ,]|\s)|\\q?quad", piece[words.end() :] if words else piece):
+        for part in split_before(r",(?:\\[ ,]|\s)|\\q?quad", piece[words.end() :] if words else piece):
             if part.startswith(",") and parts:
                 parts[-1] += ","
             part = re.sub(r"^(?:,(?:\\[ ,]|\s)|\\q?quad)|(?:\\ |\\,|\s)+$", "", part)
             shown = re.sub(r"\\[a-zA-Z]+|[{}_^ ]", "", part)
-            pieces = _split("=", part) if len(shown) > _LONG else [part]
+            pieces = split_before("=", part) if len(shown) > _LONG else [part]
             parts += [formula(text, False) for text in pieces if text.strip()]
     return Markup(" ").join(parts)
 
@@ -63,7 +63,7 @@ _LONG = 50
 """Signs of a formula that may break at its relations."""
 
 
-def _split(pattern: str, latex: str) -> list[str]:
+def split_before(pattern: str, latex: str) -> list[str]:
     """Split before the matches that stand outside of all brackets."""
     pieces, depth, start = [], 0, 0
     for match in re.finditer(rf"{pattern}|\\begin\b|\\end\b|\\left\b|\\right\b|\\.|[{{}}()\[\]]", latex):

@@ -10,19 +10,21 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from verify.page import wording
-from verify.page.axes import across, decades, limits_around, plain_ticks
-from verify.page.drawing import DASHES, EN, Floats, Limits, Panel, drawable, finite_values
+from verify.page.axes import limits_around, padded_ends, plain_scale
+from verify.page.canvas import ABOVE, BELOW, draw_law, dress
+from verify.page.drawing import DASHES, EDGE, WIDTH, Floats, Limits, Panel, drawable, finite_values, in_lines
+from verify.page.formulas import typeset
 from verify.page.panels import brief
 from verify.page.ratios import OFF
 from verify.page.theme import PALETTE
 from verify.results import Observed, ObservedGroup
 
 LINES = (
+    ("s", "■□", "nets"),
     ("o", "●○", "ink"),
-    ("s", "■□", "rival"),
     ("^", "▲△", "muted"),
-    ("D", "◆◇", "ink"),
-    ("v", "▼▽", "rival"),
+    ("D", "◆◇", "nets"),
+    ("v", "▼▽", "ink"),
 )
 """Marker, its letters in the key, full and then hollow, and colour of each column; verdicts have other colours."""
 
@@ -31,6 +33,9 @@ SPREAD = 0.6
 
 MOST_PANELS = 12
 """Points with a panel of their own."""
+
+HEIGHT, LEFT, RIGHT = 92.0, 36.0, 12.0
+"""Height of a frame, and the room beside it."""
 
 REACH = 1.6
 """Ranges are drawn up to this factor beyond the means."""
@@ -48,15 +53,31 @@ def observed_panels(made: Observed) -> list[Panel]:
     cells = [row.cells[place] for group in groups for row in group.rows for place in columns]
     means = finite_values([cell.mean for cell in cells])
     sides = finite_values([side for cell in cells for side in (cell.lowest, cell.highest)])
-    scale = bool((means > SMALLEST).all())
+    logarithmic = bool((means > SMALLEST).all())
     limits = limits_around(
-        np.append(means, 1.0), sides, least=math.log(REACH) if scale else REACH - 1, logarithmic=scale
+        np.append(means, 1.0),
+        sides,
+        least=math.log(REACH) if logarithmic else REACH - 1,
+        logarithmic=logarithmic,
     )
-    key = [f"{_style(k)[1]}{EN}{made.columns[place].heading}" for k, place in enumerate(columns)]
+    key = [
+        f"{_style(k)[1]}\N{NO-BREAK SPACE}{typeset(made.columns[place].heading)}"
+        for k, place in enumerate(columns)
+    ]
+    said = f"Predicted over measured, band within a factor {OFF:g}: {',  '.join(key)}."
     if len(groups) > MOST_PANELS:
-        key.append(f"{len(groups) - MOST_PANELS} more points in the table")
+        said += f" {len(groups) - MOST_PANELS} more points in the table."
     shown = groups[:MOST_PANELS]
-    return [_panel(made, group, columns, limits, scale, key if group is shown[-1] else []) for group in shown]
+    side = (WIDTH - 2 * EDGE) / panels_beside(len(shown))
+    return [
+        _panel(made, group, columns, limits, logarithmic, side, said if group is shown[-1] else "")
+        for group in shown
+    ]
+
+
+def panels_beside(count: int) -> int:
+    """Return how many of so many panels stand side by side."""
+    return 1 if count == 1 else 2 if count in (2, 4) else 3
 
 
 def _style(k: int) -> tuple[dict[str, Any], str]:
@@ -68,44 +89,45 @@ def _style(k: int) -> tuple[dict[str, Any], str]:
 
 
 def _panel(
-    made: Observed, group: ObservedGroup, columns: Sequence[int], limits: Limits, scale: bool, key: list[str]
-) -> Panel:
+    made: Observed, group: ObservedGroup, columns: Sequence[int], limits: Limits, logarithmic: bool,
+    side: float, note: str,
+) -> Panel:  # fmt: skip
     """The ratios of one point over the parameter that runs along them; nothing connects things that are numbered."""
     rows = sorted(group.rows, key=lambda row: row.at or 0.0)
     x = np.array([row.at or 0.0 for row in rows])
     counted = len(x) > 1 and bool((x == np.arange(1, len(x) + 1)).all())
+    decades = bool((x > 0).all()) and not counted
+    title = in_lines(brief(wording.differing(group, made.groups)) or "predicted / measured", side - 12, 10.0)
+    above = ABOVE + 12.2 * (len(title) - 1)
 
-    def shown(column: int, side: str) -> Floats:
-        values = drawable([getattr(row.cells[column], side) for row in rows])
-        return np.clip(np.where(values > SMALLEST, values, np.nan) if scale else values, *limits)
+    def shown(column: int, edge: str) -> Floats:
+        values = drawable([getattr(row.cells[column], edge) for row in rows])
+        return np.clip(np.where(values > SMALLEST, values, np.nan) if logarithmic else values, *limits)
 
     def draw(axes: Axes) -> None:
+        ends = padded_ends([0.5, len(x) + 0.5] if counted else x.tolist(), logarithmic=decades)
         names = {float(at): wording.numeral(float(at), 4) for at in x}
-        ends = [0.5, len(x) + 0.5] if counted else x.tolist()
-        across(axes, ends, logarithmic=bool((x > 0).all()) and not counted, names=names)
-        if scale:
-            axes.set_yscale("log")
-            decades(axes.yaxis, *limits)
-        else:
-            plain_ticks(axes.yaxis)
+        across = plain_scale(made.axis, ends, logarithmic=decades)
+        up = plain_scale("\n".join(title), limits, logarithmic=logarithmic)
+        dress(
+            axes,
+            across._replace(ticks=[*names], texts=names) if counted else across,
+            up,
+            left=LEFT,
+            above=above,
+        )
         axes.axhspan(1 / OFF, OFF, color=PALETTE["band"], linewidth=0)
-        axes.axhline(1.0, color=PALETTE["theory"], lw=1.2)
-        axes.set_ylim(*limits)
-        axes.grid(axis="y")
+        draw_law(axes, ends, [1.0, 1.0], lw=1.3)
         for k, column in enumerate(columns):
             look, mean = _style(k)[0], shown(column, "mean")
             sides = shown(column, "lowest"), shown(column, "highest")
             if counted:
                 at = x + SPREAD * ((k + 0.5) / len(columns) - 0.5)
-                axes.vlines(at, *sides, color=look["color"], lw=1.2)
-                axes.plot(at, mean, ms=4.2, ls="", **look)
+                axes.vlines(at, *sides, color=look["color"], lw=1.1)
+                axes.plot(at, mean, ms=3.7, ls="", **look)
             else:
                 dashes: dict[str, Any] = {"dashes": DASHES[(k - 1) % len(DASHES)]} if k else {}
                 axes.fill_between(x, *sides, color=look["color"], alpha=0.14, linewidth=0)
-                axes.plot(x, mean, ms=3.8, lw=1.2, **look, **dashes)
-        axes.set_xlabel(made.axis)
-        axes.set_ylabel("predicted / measured")
+                axes.plot(x, mean, ms=3.7, lw=1.2, **look, **dashes)
 
-    title = brief(wording.differing(group, made.groups)) or "predicted / measured"
-    colours = [LINES[k % len(LINES)][2] for k in range(len(columns))]
-    return Panel(1.5, draw, title=title, notes="\n".join(key), colours=colours)
+    return Panel(HEIGHT, draw, note, LEFT, RIGHT, above, BELOW + 8)

@@ -1,17 +1,18 @@
 """The panels of a row: prediction, margin, rivals and measured points, in the unit of the quantity and in margins.
 
-| kind | above | below |
+| kind | first panel | more, where all are asked for |
 |---|---|---|
 | with curves | over the parameter, lines or a bar at each point | the same points in margins |
 | spans sizes | over the sizes, with what they tend to | a line for each point, in margins |
 | distribution | its function | a line for each point, in margins |
-| any other | | a line for each point, in margins; of many points no names |
+| exact | a line for each point: the difference beside its tolerance | |
+| any other | a line for each point, in margins; of many points no names | |
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -22,13 +23,21 @@ from matplotlib.axes import Axes
 from verify.judging.judge import PRINTED
 from verify.model import ABSOLUTE, Kind
 from verify.page import wording
-from verify.page.axes import across, decades, deviation_axis, limits_around, plain_ticks, row_bands, share_of
+from verify.page.axes import (
+    limits_around,
+    margins_scale,
+    named_scale,
+    padded_ends,
+    plain_scale,
+    powers,
+    share_along,
+    share_of,
+    tick_text,
+)
+from verify.page.canvas import ABOVE, BELOW, Scale, draw_law, draw_rival, dress
 from verify.page.drawing import (
-    CURVE_MARKS,
-    DASHES,
-    EN,
+    EDGE,
     LARGEST,
-    OFF_CURVES,
     WIDTH,
     Floats,
     Limits,
@@ -38,20 +47,28 @@ from verify.page.drawing import (
     finite_values,
     in_lines,
     tip,
+    width_of,
 )
 from verify.page.formulas import typeset
+from verify.page.heading import mathtext
 from verify.page.rival_labels import (
-    MARGIN,
+    LEADING,
+    SIZE,
+    LineName,
+    dashes_of,
     draw_names,
+    draw_tag,
     line_names,
+    name_at,
     names_height,
-    rivals_in_margins,
+    names_width,
     shared_lines,
+    write_beside,
 )
 from verify.page.theme import PALETTE
 from verify.page.vocabulary import EXACT
 from verify.page.wording import Placed
-from verify.results import Curve, PointOutcome, ProfilePoint, Row
+from verify.results import PointOutcome, ProfilePoint, Row
 from verify.results.lines import (
     drawn_at_points_only,
     known_at_points_only,
@@ -60,8 +77,8 @@ from verify.results.lines import (
     spans_decades,
 )
 
-LEFT, RIGHT = 0.72, 0.22
-"""Inches beside a frame."""
+LEFT, RIGHT, TOP = 44.0, 14.0, ABOVE + 4
+"""Points beside a frame, and above it."""
 
 SMALLEST = 1e-100
 """Numbers below are treated like 0 where an axis is logarithmic."""
@@ -72,26 +89,36 @@ OWN = ("corrected", "theory")
 BAR = 0.36
 """Half the length of the bar that stands for the prediction at a point; the next point is 1 away."""
 
+MARKS = {False: {"o": "●", "^": "▲", "v": "▼"}, True: {"s": "■", "^": "▲", "v": "▼"}}
+"""Marks of the curves of a row that has several, as drawn and as at the end of the curve; True: on networks."""
+
+OFF_CURVES = "P"
+"""Mark of a point on none of the curves that are drawn."""
+
 FEW = 12
 """Points that have a line with a name each."""
 
+TALLEST, STRIP = 168.0, 96.0
+"""Height of a frame with a line for each point, and of one with many."""
+
+NAMES, LINES = 0.29, 3
+"""Widest line of the name of a point as a share of the figure, and most lines; longer names have fewer parameters."""
+
 MANY = 5
 """Entries of a list that a name shows in full; of a longer one the first ones, and how many more there are."""
-
-NAME = 66
-"""Longest line of the name of a point."""
 
 PLACES = 40
 """Places at which a distribution function is shown."""
 
 
 class Track(NamedTuple):
-    """A line of theory between the sides of its margin, and those of the rivals, over the same places."""
+    """A line of theory between the sides of its margin, and those of the rivals, over the same places; its name."""
 
     x: Floats
     predicted: Floats
     half: Floats
     rivals: Mapping[str, Floats]
+    name: str = ""
 
 
 class Mark(NamedTuple):
@@ -102,42 +129,42 @@ class Mark(NamedTuple):
     shape: str = ""
 
 
-class Across(NamedTuple):
-    """The horizontal axis: its name, places, whether it is logarithmic, and its ticks if it has no scale of its own."""
-
-    name: str
-    places: Sequence[float]
-    logarithmic: bool = False
-    ticks: Mapping[float, str] | None = None
-
-    def dress(self, axes: Axes) -> None:
-        """Draw it."""
-        across(axes, self.places, logarithmic=self.logarithmic, names=self.ticks)
-        axes.set_xlabel(typeset(self.name))
-        axes.grid(axis="y")
-
-
 class View(NamedTuple):
     """Content of a panel in the unit of the quantity; `decades` is true for a logarithmic axis."""
 
     title: str
-    across: Across
+    across: Scale
     tracks: list[Track]
     marks: list[Mark]
-    notes: str
+    note: str
     decades: bool = False
 
 
-def row_panels(row: Row) -> list[Panel]:
-    """The panels of a row, as its kind has them."""
+def row_panels(row: Row, width: float = WIDTH) -> list[Panel]:
+    """The panels of a row, the main one first, as its kind has them."""
+    view = _view(row)
+    return [*([_view_panel(row, view, width)] if view else []), deviations_panel(row, width)]
+
+
+def main_panel(row: Row, width: float = WIDTH) -> Panel:
+    """The panel that stands for a row."""
+    view = _view(row)
+    return _view_panel(row, view, width) if view else deviations_panel(row, width)
+
+
+def _view(row: Row) -> View | None:
     if row.curves:
-        return [curve_panel(row), residual_panel(row)]
+        return curve_view(row)
     point, seen = wording.telling(row), PROFILES.get(row.kind)
-    view = seen(row, point) if seen and point else None
-    return [*([_view_panel(row, view)] if view else []), _forest_panel(row, titled=view is None)]
+    return seen(row, point) if seen and point else None
 
 
-def _view_panel(row: Row, view: View) -> Panel:
+def curve_panel(row: Row) -> Panel:
+    """Prediction with its margin, rivals, and the measured points, over the parameter of the curves."""
+    return _view_panel(row, curve_view(row), WIDTH)
+
+
+def _view_panel(row: Row, view: View, width: float) -> Panel:
     """Theory in its band, the rivals with their names at the ends of their lines, and what was measured."""
     limits = _value_limits(view)
     heights = [
@@ -145,35 +172,50 @@ def _view_panel(row: Row, view: View) -> Panel:
         for track in view.tracks
     ]
     groups = shared_lines(heights)
-    names = line_names(heights, groups)
-    height, right = max(1.9, names_height(names)), _right(names)
+    names = [*_curve_names(view, limits), *line_names(heights, groups)]
+    up = plain_scale("", limits, logarithmic=view.decades)
+    left = max(LEFT, 10 + max((width_of(text, 9.5) for text in up.texts.values()), default=0.0))
+    right = max(RIGHT, names_width(names))
+    room = width - 2 * EDGE - left - right
+    title, lift = _named(row, view.title, width - 2 * EDGE)
+    over = view.across
+    name, drop = _named(row, view.across.name, room + left - 10)
 
     def draw(axes: Axes) -> None:
-        view.across.dress(axes)
-        if view.decades:
-            axes.set_yscale("log")
-            decades(axes.yaxis, *limits)
-        else:
-            plain_ticks(axes.yaxis)
-        axes.set_ylim(*limits)
-        for x, y, half, rivals in view.tracks:
+        dress(axes, over._replace(name=name), up._replace(name=title), left=left, above=TOP + lift)
+        for x, y, half, rivals, _ in view.tracks:
             low, high = _agreeing(row, limits, y - half, y + half)
             axes.fill_between(x, low, high, color=PALETTE["band"], linewidth=0)
             for k, group in enumerate(groups):
                 if group[0] in rivals:
-                    dashes = DASHES[k % len(DASHES)]
-                    axes.plot(x, rivals[group[0]], color=PALETTE["rival"], lw=1.1, dashes=dashes)
-            axes.plot(x, y, color=PALETTE["theory"], lw=1.6)
-        draw_names(axes, names, 72 * (WIDTH - LEFT - right), 72 * height)
+                    draw_rival(axes, x, rivals[group[0]], ls=(0, dashes_of(k)))
+            draw_law(axes, x, y)
+        draw_names(axes, names)
         for x, point, shape in view.marks:
-            size = 4.6 if point.verdict else 3.6
-            draw_measured(axes, point, x, "y", limits, size=size, mark=shape, said=tip(point))
+            draw_measured(axes, point, x, "y", limits, mark=shape, networks=bool(row.data), said=tip(point),
+                          size=4.2 if point.verdict else 3.4)  # fmt: skip
 
-    return Panel(height, draw, title=typeset(view.title), notes=view.notes, left=LEFT, right=right)
+    height = max(142.0, names_height(names))
+    return Panel(height, draw, view.note, left, right, TOP + lift, BELOW + 6 + drop)
 
 
-def _right(names: Sequence[Any]) -> float:
-    return MARGIN if names else RIGHT
+def _named(row: Row, words: str, room: float) -> tuple[str, float]:
+    """The name of an axis in lines, with the letter that its paper has for it, and the height of all lines but one."""
+    lines = in_lines(typeset(words), room - 30, 10.0)
+    letter = next((latex for latex, said in row.symbols.items() if said in (words, f"number of {words}")), "")
+    escaped = "\n".join(lines).replace("$", r"\$")
+    return f"{escaped} {mathtext(letter)}".strip(), 12.2 * max(len(lines) - 1, 0)
+
+
+def _curve_names(view: View, limits: Limits) -> list[LineName]:
+    """Names of curves at their ends, where there are several."""
+    found = []
+    for track in view.tracks:
+        known = track.predicted[~np.isnan(track.predicted)]
+        if track.name and known.size:
+            end = float(share_of(known[-1:], limits, logarithmic=view.decades)[0])
+            found.append(name_at(track.name, end))
+    return found
 
 
 def _value_limits(view: View) -> Limits:
@@ -209,49 +251,35 @@ def _from_zero(row: Row) -> bool:
 # --- over a parameter
 
 
-def curve_panel(row: Row) -> Panel:
+def curve_view(row: Row) -> View:
     """Prediction with its margin, rivals, and the measured points, over the parameter of the curves.
 
     Predictions from measured inputs are known where these were measured, and where points have settings of their own no
     line leads from one to the next: points then stand side by side, a bar at each.
     """
     apart, placed = drawn_at_points_only(row), _axis_points(row)
-    tracks = _bars(row) if apart else [_line(row, curve) for curve in row.curves]
+    tracks = _bars(row) if apart else [_line(row, k) for k in range(len(row.curves))]
     values = finite_values(*(track.predicted for track in tracks), [p.measured for p in row.points])
     spread = bool(values.size and values.min() > 0 and values.max() / values.min() > 60)
-    marks = [Mark(x, point, _shape(row, place)) for x, point, place in placed if place is not None or apart]
+    marks = [
+        Mark(x, point, "s" * bool(row.data) if apart else _shape(row, place))
+        for x, point, place in placed
+        if place is not None or apart
+    ]
     title = row.quantity or "measured and predicted"
-    return _view_panel(
-        row, View(title, _parameter(row), tracks, marks, _curve_key(row), decades=row.relative and spread)
-    )
+    return View(title, _parameter(row), tracks, marks, _note(row), decades=row.relative and spread)
 
 
-def _parameter(row: Row) -> Across:
+def _parameter(row: Row) -> Scale:
     """The axis of the parameter; points side by side, each with its value, where only points are drawn."""
     name, placed = wording.named(row.curves[0].axis), _axis_points(row)
     if drawn_at_points_only(row):
         ticks = {x: wording.numeral(_at(row, point), 4) for x, point, _ in placed}
-        return Across(name, [-BAR, len(placed) - 1 + BAR], ticks=ticks)
+        return named_scale(name, padded_ends([-BAR, len(placed) - 1 + BAR]), ticks)
     grid = [x for curve in row.curves for x in curve.x]
-    return Across(name, grid, spans_decades(grid))
-
-
-def residual_panel(row: Row) -> Panel:
-    """Panel of the deviations from the prediction, in margins, which the scale of the curve hides."""
-    apart = drawn_at_points_only(row)
-    rivals = [name for curve in row.curves for name in curve.rivals]
-
-    def draw(axes: Axes) -> None:
-        _parameter(row).dress(axes)
-        limits = deviation_axis(axes, "y", row.points, "in margins", rivals=False, from_zero=_from_zero(row))
-        axes.axhspan(*_agreeing(row, limits, -1.0, 1.0), color=PALETTE["band"], linewidth=0)
-        axes.axhline(0, color=PALETTE["theory"], lw=1.2)
-        for x, point, place in _axis_points(row):
-            beside = x if apart else _dodged(axes, x, place, len(row.curves))
-            shape = _shape(row, place)
-            draw_measured(axes, _in_margins(point), beside, "y", limits, mark=shape, said=tip(point))
-
-    return Panel(1.05, draw, title="Deviation", left=LEFT, right=_right(rivals))
+    logarithmic = spans_decades(grid)
+    whole = all(float(x).is_integer() for x in grid)
+    return plain_scale(name, padded_ends(grid, logarithmic=logarithmic), logarithmic=logarithmic, whole=whole)
 
 
 def _axis_points(row: Row) -> list[tuple[float, PointOutcome, int | None]]:
@@ -266,82 +294,69 @@ def _at(row: Row, point: PointOutcome) -> float:
     return float(point.parameters[row.curves[0].axis])
 
 
-def _line(row: Row, curve: Curve) -> Track:
+def _line(row: Row, place: int) -> Track:
     """A curve with its margin: a formula as it reads in our copy has that of the theory it is judged beside."""
+    curve = row.curves[place]
     beside = [curve.rivals[name] for name in OWN if name in curve.rivals] if row.reading == PRINTED else []
     theory = drawable(beside[0] if beside else curve.predicted)
     half = row.margin * np.abs(theory) if row.relative else np.full(len(curve.x), row.margin)
     rivals = {name: drawable(values) for name, values in curve.rivals.items()}
-    return Track(np.array(curve.x), drawable(curve.predicted), half, rivals)
+    signs = [*MARKS[bool(row.data)].values()]
+    name = short_names([others(curve) for curve in row.curves])[place]
+    return Track(
+        np.array(curve.x),
+        drawable(curve.predicted),
+        half,
+        rivals,
+        name and f"{signs[place % len(signs)]} {name}",
+    )
 
 
 def _bars(row: Row) -> list[Track]:
     """A piece of line at each point, and of each rival that is known there."""
     placed = _axis_points(row)
-    names = dict.fromkeys(name for curve in row.curves for name in curve.rivals)
 
     def pieces(values: Sequence[float]) -> Floats:
         return drawable([part for value in values for part in (value, value, math.nan)])
 
-    def rival(name: str, point: PointOutcome, place: int | None) -> float:
-        curve = row.curves[place] if place is not None else None
-        return (
-            curve.rivals[name][curve.x.index(_at(row, point))] if curve and name in curve.rivals else math.nan
-        )
+    def known(point: PointOutcome, place: int | None) -> dict[str, float]:
+        if place is None:
+            return {}
+        curve = row.curves[place]
+        return {name: values[curve.x.index(_at(row, point))] for name, values in curve.rivals.items()}
 
-    x = drawable([part for at, *_ in placed for part in (at - BAR, at + BAR, math.nan)])
+    rivals = [known(point, place) for _, point, place in placed]
+    names = dict.fromkeys(name for at in rivals for name in at)
     return [
         Track(
-            x,
+            drawable([part for at, *_ in placed for part in (at - BAR, at + BAR, math.nan)]),
             pieces([point.predicted for _, point, _ in placed]),
             pieces([point.margin for _, point, _ in placed]),
-            {name: pieces([rival(name, point, place) for _, point, place in placed]) for name in names},
+            {name: pieces([at.get(name, math.nan) for at in rivals]) for name in names},
         )
     ]
 
 
 def _shape(row: Row, place: int | None) -> str:
-    """The mark of a curve where there are several; that of the verdict where there is one."""
+    """The mark of a curve where there are several; that of the verdict, or of networks, where there is one."""
     if place is None:
-        return OFF_CURVES[0]
-    return list(CURVE_MARKS)[place % len(CURVE_MARKS)] if len(row.curves) > 1 else ""
+        return OFF_CURVES
+    marks = [*MARKS[bool(row.data)]]
+    return marks[place % len(marks)] if len(row.curves) > 1 else "s" * bool(row.data)
 
 
-def _dodged(axes: Axes, x: float, place: int | None, count: int) -> float:
-    """Points of different curves at one parameter stand side by side."""
-    by = 0.022 * ((count if place is None else place) - (count - 1) / 2)
-    low, high = axes.get_xlim()
-    return x * (high / low) ** by if axes.get_xscale() == "log" else x + by * (high - low)
-
-
-def _curve_key(row: Row) -> str:
-    """Return the key: the meaning of the lines, and the mark of each curve if there are several."""
-    lines = [
-        "bars: prediction, from what was measured beside it, and margin"
-        if known_at_points_only(row)
-        else "bars: prediction and margin, at settings that change from point to point"
-        if drawn_at_points_only(row)
-        else "line and band: prediction and margin"
-    ]
-    curves = row.curves
-    if len(curves) > 1:
-        varying = {
-            k for c in curves for k, v in others(c).items() if any(others(d).get(k) != v for d in curves)
-        }
-        names = [brief({k: v for k, v in others(c).items() if k in varying}) for c in curves]
-        lines += [f"{sign}{EN}{EN}{name}" for sign, name in zip(CURVE_MARKS.values(), names, strict=False)]
-    hidden = sum(place is None for _, place in on_axis(row))
-    if hidden:
-        more = f"{hidden} more point{'s' * (hidden > 1)}, at other settings"
-        where = "" if drawn_at_points_only(row) else ": only in the panel below"
-        lines.append(f"{OFF_CURVES[1]}{EN}{EN}{more}{where}")
-    seen = {point.verdict for point in row.points}
-    said = {"disagrees": "with a cross: disagrees", "undecided": "hollow: undecided"}
-    told = "; ".join(text for verdict, text in said.items() if verdict in seen)
-    return "\n".join([*lines, told] if told and len(lines) > 1 else lines)
-
-
-# --- over sizes, and of a distribution
+def _note(row: Row) -> str:
+    """Meaning of the lines and marks, and the number of points that are on none of them."""
+    half = f"{wording.numeral(100 * row.margin, 3)} %" if row.relative else wording.numeral(row.margin, 3)
+    said, hidden = "Line: predicted", sum(place is None for _, place in on_axis(row))
+    if drawn_at_points_only(row):
+        where = (
+            "from what was measured with it" if known_at_points_only(row) else "at the settings of each point"
+        )
+        said, hidden = f"Bars: predicted {where}", 0
+    more = f"; {hidden} more point{'s' * (hidden > 1)} at other settings" if hidden else ""
+    marks = "squares: measured on networks" if row.data else "marks: measured"
+    return f"{said}; band: margin, {half}; {marks}, with intervals{more}."
 
 
 def _sizes(row: Row, point: PointOutcome) -> View | None:
@@ -356,23 +371,28 @@ def _sizes(row: Row, point: PointOutcome) -> View | None:
     marks = [Mark(p.x, mean_at(p)) for p in profile[: -1 if settled else None]]
     title, note = (
         row.quantity or "Mean at each size",
-        "line and band: prediction and margin; dots: means at each size",
+        "Line and band: predicted, with margin; dots: means at each size",
     )
     if row.kind == Kind.EXPONENT:
         marks = [Mark(x, _number(slope)) for x, slope in local_slopes(profile)]
         title, note = (
             f"Exponent between successive sizes of {row.quantity}",
-            "line and band: prediction and margin",
+            "Line and band: predicted, with margin; dots: between sizes",
         )
     x = np.array([math.exp(first), end])
     flat = {r.name: drawable([r.value] * 2) for r in point.rivals}
     ticks = {p.x: wording.numeral(p.x) for p in reversed(profile)}
     return View(
         title + _at_point(row, point),
-        Across("size", x.tolist(), True, ticks if settled else {end: "∞", **ticks}),
+        named_scale(
+            "size",
+            padded_ends(x.tolist(), logarithmic=True),
+            ticks if settled else {end: "∞", **ticks},
+            logarithmic=True,
+        ),
         [Track(x, drawable([point.predicted] * 2), drawable([point.margin] * 2), flat)],
         [*marks, Mark(end, point)],
-        note if settled else f"{note}; at ∞: extrapolated",
+        f"{note}." if settled else f"{note}; at ∞: extrapolated, with its interval.",
     )
 
 
@@ -416,10 +436,10 @@ def _distribution(row: Row, point: PointOutcome) -> View | None:
     shown = profile[:: math.ceil(len(profile) / PLACES)]
     return View(
         "Distribution function" + _at_point(row, point),
-        Across(row.quantity, x.tolist()),
+        plain_scale(row.quantity, padded_ends(x.tolist())),
         [Track(x, predicted, drawable([point.margin] * len(x)), {})],
         [Mark(p.x, mean_at(p, point.verdict)) for p in shown],
-        "line and band: prediction and margin; dots: the share of replicates up to here",
+        "Line and band: predicted, with margin; dots: share of replicates up to here.",
     )
 
 
@@ -435,86 +455,166 @@ PROFILES: dict[str, Callable[[Row, PointOutcome], View | None]] = {
 # --- in margins
 
 
-def _forest_panel(row: Row, *, titled: bool) -> Panel:
-    """A line for each point: its interval and its rivals, in margins; `titled` where no panel above says of what.
+def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
+    """A line for each point: its interval and its rivals, in margins; exact ones as differences beside their tolerance.
 
-    Many points are sorted and have neither names nor rivals.
+    Many points are sorted and have neither names nor numbers. Rivals beyond the axis are in the note.
     """
-    points, few = row.points, len(row.points) <= FEW
-    beyond = sum(p.verdict != "agrees" for p in points)
-    count = "" if few else f"beyond the margin: {beyond or 'none'} of {len(points)} examples"
-    heading = ": ".join(part for part in (row.quantity if titled else "", count) if part)
-    if not few:
-        points = sorted(points, key=lambda p: -_order(wording.deviation(p)))
-    # the distance of two laws from a third says nothing of theirs
-    names = (
-        letters_of(r.name for p in points for r in p.rivals) if few and row.kind != Kind.DISTRIBUTION else {}
+    exact, found = row.kind in EXACT, wording.headings(row.kind)
+    points, names = _named_points(row, NAMES * width)
+    x = (
+        _exact_scale(row)
+        if exact
+        else margins_scale(points, f"{found.deviation} / margin", from_zero=_from_zero(row))
     )
-    called = [in_lines(_name_of(p, points), NAME) for p in points] if few else []
+    numbers = [_numbers(row, point) for point in points] if names else []
+    head = found.measured + f" ({found.predicted})" * (not _from_zero(row))
+    left = 10 + max((width_of(line, SIZE) for name in names for line in name), default=4.0)
+    right = RIGHT + max((8 + width_of(text, SIZE) for text in (head, *numbers) if names), default=0.0)
+    # the distance of two laws from a third says nothing of theirs
+    rivals = {} if row.kind == Kind.DISTRIBUTION else _rivals(points, exact, farthest=not names)
+    tags, beyond = _tags(rivals, x)
+    if beyond:
+        beyond = f"Rivals beyond the axis, in margins{'' if names else ', at the farthest point'}: {beyond}."
+    off = sum(point.verdict != "agrees" for point in points)
+    count = "" if names else f"outside the band: {off or 'none'} of {len(points)} points"
+    title, lift = _named(row, "; ".join(part for part in (row.quantity, count) if part), width - 2 * EDGE)
+    along, drop = _named(row, x.name, width - 2 * EDGE - right)
+    above = (TOP + lift if title else 8.0) + LEADING * max(len(tags), bool(names))
+    pitch = max(18.0, 4 + LEADING * max(map(len, names))) if names else STRIP / len(points)
+    last = 0.5 - len(points)
 
     def draw(axes: Axes) -> None:
-        name = f"{wording.headings(row.kind).deviation} / {'tolerance' if row.kind in EXACT else 'margin'}"
-        limits = deviation_axis(axes, "x", points, name, rivals=bool(names), from_zero=_from_zero(row))
-        axes.set_ylim(-len(points) + 0.4, 0.64)
-        axes.set_yticks([])
+        dress(axes, x._replace(name=along), Scale(title, (last, 0.5), []), left=left, above=above)
         axes.spines["left"].set_visible(False)
-        low, high = _agreeing(row, limits, -1.0, 1.0)
-        if len(points) > 1 and few:
-            row_bands(axes, low, high, len(points))
-        else:
-            axes.axvspan(low, high, color=PALETTE["band"], linewidth=0)
-            axes.axvline(0, color=PALETTE["theory"], lw=1.2)
+        low, high = _agreeing(row, x.ends, -1.0, 1.0)
+        axes.fill_between(
+            [x.ends[0], max(p.margin for p in points)] if exact else [low, high], last, 0.5, color=PALETTE["band"], lw=0
+        )  # fmt: skip
+        if not exact:
+            draw_law(axes, [0, 0], [last, 0.5])
+        for k, values in enumerate(rivals.values()):
+            pieces = [part for value in values for part in (value, value, math.nan)]
+            heights = [part for place in range(len(values)) for part in (0.5 - place, -0.5 - place, math.nan)]
+            draw_rival(axes, pieces, heights, ls=(0, dashes_of(k)))
+        for level, (text, share, k) in enumerate(tags):
+            draw_tag(axes, text, share, dashes_of(k), level)
         for place, point in enumerate(points):
-            size = 4.6 if few else 3.0
-            draw_measured(axes, _in_margins(point), -place, "x", limits, size=size, said=tip(point))
-            rivals_in_margins(axes, point, -place, limits, names) if names else None
-            if few:
-                _write_name(axes, point, "\n".join(called[place]), place)
+            draw_measured(
+                axes, _on_axis(point, x, exact), -place, "x", x.ends, size=4.6 if names else 3.0, said=tip(point),
+                networks=bool(row.data), mark="s" * bool(row.data),
+            )  # fmt: skip
+        for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
+            for k, line in enumerate(name):
+                drop = LEADING * ((len(name) - 1) / 2 - k)
+                write_beside(axes, line, (0, -place), (-left, drop), coords=("axes fraction", "data"))
+            write_beside(
+                axes, number, (1, -place), (right - RIGHT, 0), coords=("axes fraction", "data"), ha="right"
+            )
+        if names:
+            write_beside(axes, head, (1, 1), (right - RIGHT, 8), ha="right")
 
-    lines = max(map(len, called), default=1)
-    pitch = (0.54 if names else 0.44) + 0.16 * (max(lines, 1) - 1) if few else 1.4 / len(points)
-    key = [f"{letter}{EN}{EN}rival: {typeset(name)}" for name, letter in names.items()]
-    return Panel(
-        pitch * len(points) + 0.1,
-        draw,
-        title=typeset(heading) or "Deviation in margins",
-        left=RIGHT,
-        notes="\n".join(key),
-    )
-
-
-def _write_name(axes: Axes, point: PointOutcome, name: str, place: int) -> None:
-    """Write the name of a line above it."""
-    said = " — ".join(part for part in (name, "no value" * math.isnan(point.measured)) if part)
-    axes.annotate(
-        said, (0, -place), xycoords=("axes fraction", "data"), xytext=(2, 7), textcoords="offset points",
-        fontsize=7.5, color=PALETTE["muted"], va="bottom",
-    )  # fmt: skip
+    return Panel(max(pitch * len(points), 30.0), draw, beyond, left, right, above, BELOW + 4 + drop)
 
 
-def letters_of(names: Iterator[str]) -> dict[str, str]:
-    """Names to letters, numbers after z.
+def _named_points(row: Row, room: float) -> tuple[list[PointOutcome], list[list[str]]]:
+    """Points with the lines of their names; many, or such that need too much room, sorted and without names."""
+    points = row.points
+    short = short_names([point.parameters for point in points])
+    for texts in ([_name_of(point, points) for point in points], short) if len(points) <= FEW else ():
+        names = [in_lines(text, room, SIZE) for text in texts]
+        lines = max(map(len, names))
+        if (lines <= LINES or texts is short) and max(18.0, 4 + LEADING * lines) * len(points) <= TALLEST:
+            return points, names
+    return sorted(points, key=lambda point: -_order(wording.deviation(point))), []
 
-    >>> letters_of(iter(["kappa2", "half", "kappa2"]))
-    {'kappa2': 'a', 'half': 'b'}
+
+def _numbers(row: Row, point: PointOutcome) -> str:
+    """What was measured and predicted, as the table has it."""
+    if math.isnan(point.measured):
+        return "no value"
+    if _from_zero(row):
+        return wording.numeral(point.measured, 2)
+    return f"{wording.measurement(point)} ({wording.numeral(point.predicted)})"
+
+
+def _exact_scale(row: Row) -> Scale:
+    """Logarithmic axis of differences, from the smallest, or from 0, to the farthest rival."""
+    seen = finite_values([p.measured for p in row.points])
+    tolerance = max(finite_values([p.margin for p in row.points]).max(initial=0.0), 1e-30)
+    others = finite_values([r.value for p in row.points for r in p.rivals])
+    floor = 10.0 ** math.floor(math.log10(min(seen[seen > SMALLEST].min(initial=tolerance), tolerance / 100)))
+    zero = bool((seen <= SMALLEST).any())
+    ends = (floor / (30 if zero else 2), 3 * max(tolerance, seen.max(initial=0.0), others.max(initial=0.0)))
+    texts = {ends[0]: "0"} if zero else {}
+    texts |= {value: tick_text(value) for value in powers(floor, ends[1]) if not zero or value > 20 * floor}
+    name = "violation" if "property" in row.kind else "relative difference of the two routes"
+    return Scale(f"{name}; tolerance {wording.numeral(tolerance, 2)}", ends, [*texts], True, texts)
+
+
+def _on_axis(point: PointOutcome, x: Scale, exact: bool) -> PointOutcome:
+    """Return the outcome in units of its margin, or a difference with 0 at the end of its logarithmic axis."""
+
+    def place(value: float, none: float) -> float:
+        seen = max(value, x.ends[0]) if exact else wording.deviation(point, value)
+        return none if math.isnan(seen) else seen
+
+    low, high = place(point.lower, -math.inf), place(point.upper, math.inf)
+    return replace(point, predicted=0.0, measured=place(point.measured, math.nan), lower=low, upper=high)
+
+
+def _rivals(points: Sequence[PointOutcome], exact: bool, *, farthest: bool) -> dict[str, list[float]]:
+    """Places of each rival on the axis, one for each point; NaN where it has none; or the `farthest` for all."""
+    found: dict[str, list[float]] = {}
+    for place, point in enumerate(points):
+        for rival in point.rivals:
+            at = rival.value if exact else wording.deviation(point, rival.value)
+            found.setdefault(rival.name, [math.nan] * len(points))[place] = at
+    if farthest:
+        return {
+            name: [max(finite_values(at), key=abs, default=math.nan)] * len(at) for name, at in found.items()
+        }
+    return found
+
+
+def _tags(rivals: Mapping[str, list[float]], x: Scale) -> tuple[list[tuple[str, float, int]], str]:
+    """Names of rivals with the places of their first marks and their numbers, and those beyond the axis, in words.
+
+    From the middle outwards: the line that leads to a mark passes beside the names below its own.
     """
-    return {name: chr(ord("a") + k) if k < 26 else str(k) for k, name in enumerate(dict.fromkeys(names))}
-
-
-def _in_margins(point: PointOutcome) -> PointOutcome:
-    """Return the outcome in units of its margin, with the prediction at 0."""
-    low, high = (wording.deviation(point, side) for side in (point.lower, point.upper))
-    return replace(
-        point,
-        predicted=0.0,
-        measured=wording.deviation(point),
-        lower=-math.inf if math.isnan(low) else low,
-        upper=math.inf if math.isnan(high) else high,
-    )
+    inside, beyond = list[tuple[str, float, int]](), list[str]()
+    for k, (name, values) in enumerate(rivals.items()):
+        shown = [value for value in values if x.ends[0] <= value <= x.ends[1]]
+        if shown:
+            inside.append((typeset(name), share_along(shown[0], x), k))
+        else:
+            nearest = min((value for value in values if not math.isnan(value)), key=abs, default=math.nan)
+            beyond.append(f"{typeset(name)} ({wording.numeral(nearest, 2)})")
+    inside.sort(key=lambda tag: abs(tag[1] - 0.5))
+    return sorted(inside, key=lambda tag: tag[1] > 0.5), ", ".join(beyond)
 
 
 def _order(value: float) -> float:
     return math.inf if math.isnan(value) else value
+
+
+def short_names(values: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names by as few parameters as tell all apart.
+
+    >>> short_names([{"law": "relu", "dim": 7, "k": 1}, {"law": "relu", "dim": 7, "k": 2}])
+    ['k = 1', 'k = 2']
+    """
+    names = list(dict.fromkeys(name for at in values for name in at))
+
+    def kinds(chosen: Sequence[str]) -> int:
+        return len({repr([at.get(name) for name in chosen]) for at in values})
+
+    kept: list[str] = []
+    while kinds(kept) < kinds(names):
+        kept.append(
+            max(names, key=lambda name: (kinds([*kept, name]), -len(brief({name: values[0].get(name)}))))
+        )
+    return [brief({name: at[name] for name in kept if name in at}) for at in values]
 
 
 # --- names of points

@@ -12,14 +12,12 @@ which is wider than the fonts that replace it.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import html
 import io
 import math
 import re
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -34,9 +32,21 @@ from verify.escapes import escaped
 from verify.files import replace_files
 from verify.page import wording
 from verify.page.axes import tick_text
-from verify.page.drawing import TIP, Panel, arrow, draw_mark, finite_values, shorten, stack
-from verify.page.observed_panels import observed_panels
-from verify.page.panels import row_panels
+from verify.page.drawing import (
+    EDGE,
+    TIP,
+    WIDTH,
+    Panel,
+    any_glyph,
+    arrow,
+    draw_mark,
+    finite_values,
+    shorten,
+    stack,
+)
+from verify.page.heading import heading, sentence_heading
+from verify.page.observed_panels import observed_panels, panels_beside
+from verify.page.panels import main_panel, row_panels
 from verify.page.theme import FONTS, PALETTE, STYLE
 from verify.results import Observed, Results, Row
 
@@ -48,6 +58,9 @@ MODEL_BASED = " (model-based)"
 SHARED = (f"font-family:{FONTS}", "text-anchor:start")
 """Styles that all texts share, set once at the head of a figure or left out."""
 
+PANELS = ("main", "all")
+"""Panels of the figure of a claim."""
+
 FORMATS = ("pdf", "svg", "png")
 """Formats of a single figure."""
 
@@ -55,19 +68,42 @@ LARGEST_PNG = 30_000.0
 """Pixels to a side, less than half of what matplotlib can draw: a longer figure gets coarser ones."""
 
 
-def agreement(row: Row, stamp: str = "") -> Figure:
-    """Prediction against measurement for one row, and how its hardest point was decided.
+def agreement(row: Row, stamp: str = "", panels: str = "main", width: float | None = None) -> Figure:
+    """One row as one landscape figure that is understood by itself.
+
+    Its heading is the formula, or the sentence where the formula is too long, with paper, equation and verdict. Below,
+    theory is a line in its margin, what was measured are dots, or squares on networks, and rivals are dashed.
+
+    Parameters
+    ----------
+    panels
+        "main", or "all" for the deviations in margins as well.
+    width
+        Inches, 6 to 30; about 7 if None.
 
     Raises
     ------
     ValueError
-        If the row has no points: a broken check measured nothing.
+        If the row has no points: a broken check measured nothing; if an argument cannot be used.
     """
     if not row.points:
         raise ValueError(f"row must have points, {row.id} has none")
+    if panels not in PANELS:
+        raise ValueError(f"panels must be {' or '.join(PANELS)}, got {panels!r}")
+    points = require_width(width)
     row = wording.legible(row)
     with mpl.rc_context(STYLE):
-        return stack(row_panels(row), f"{row.id}: {row.verdict}", stamp)
+        shown = [main_panel(row, points)] if panels == "main" else row_panels(row, points)
+        return stack(shown, f"{row.id}: {row.verdict}", stamp, points, heading(row, points - 2 * EDGE))
+
+
+def require_width(width: float | None) -> float:
+    """Points of a figure of so many inches."""
+    if width is None:
+        return WIDTH
+    if not 6 <= width <= 30:
+        raise ValueError(f"width must be 6 to 30 inches, got {width:g}")
+    return 72 * width
 
 
 def observation(made: Observed, stamp: str = "") -> Figure | None:
@@ -75,15 +111,20 @@ def observation(made: Observed, stamp: str = "") -> Figure | None:
     made = wording.legible(made)
     with mpl.rc_context(STYLE):
         panels = observed_panels(made)
-        return stack(panels, f"{made.id}: predicted over measured", stamp) if panels else None
+        if not panels:
+            return None
+        top = sentence_heading(made.title, made.source, WIDTH - 2 * EDGE)
+        return stack(
+            panels, f"{made.id}: predicted over measured", stamp, heading=top, columns=panels_beside(len(panels))
+        )  # fmt: skip
 
 
 def overview(rows: Sequence[Row], stamp: str = "") -> Figure:
     """(measured - predicted)/margin of every point, one line per row, grouped by paper."""
     with mpl.rc_context(STYLE):
-        height = 0.19 * (max(len(rows), 1) + len({row.paper for row in rows}))
-        panel = Panel(height, lambda axes: draw_deviations(axes, rows), left=2.6, top=0.1)
-        return stack([panel], "Deviation of every measured point from its prediction, in margins", stamp, 7.4)
+        height = 13.7 * (max(len(rows), 1) + len({row.paper for row in rows}))
+        panel = Panel(height, lambda axes: draw_deviations(axes, rows), left=187, above=7, below=36)
+        return stack([panel], "Deviation of every measured point from its prediction, in margins", stamp)
 
 
 def draw_deviations(axes: Axes, rows: Sequence[Row]) -> None:
@@ -150,7 +191,7 @@ def stamp(results: Results) -> str:
 def to_svg(figure: Figure) -> str:
     """The figure as an SVG element that can stand in a page beside others: its ids are its own."""
     out = io.StringIO()
-    with mpl.rc_context(STYLE), _any_glyph():
+    with mpl.rc_context(STYLE), any_glyph():
         figure.savefig(
             out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
         )
@@ -215,14 +256,6 @@ def save_all(results: Results, folder: Path) -> list[Path]:
         raise ValueError(f"plots cannot be written to {folder}: {error.strerror or error}") from None
 
 
-@contextlib.contextmanager
-def _any_glyph() -> Iterator[None]:
-    """No word about letters that the font of the layout lacks: a page takes them from another."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        yield
-
-
 def save_figure(figure: Figure, stem: Path) -> list[Path]:
     """Write a figure as SVG and PNG, both or none of them; returns their paths."""
     files = {stem.with_name(f"{stem.name}.{form}"): _render(figure, form) for form in ("svg", "png")}
@@ -258,6 +291,6 @@ def _render(figure: Figure, form: str) -> str | bytes:
         "pdf": {"metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
     }[form]
     drawn = io.BytesIO()
-    with mpl.rc_context({**STYLE, "pdf.fonttype": 42}), _any_glyph():
+    with mpl.rc_context({**STYLE, "pdf.fonttype": 42}), any_glyph():
         figure.savefig(drawn, format=form, **options)
     return drawn.getvalue()

@@ -1,4 +1,4 @@
-"""Names of rivals at the ends of their lines, to the right of a frame, and their letters where they are points.
+"""Names of lines at their ends: to the right of a frame, or above it where lines run upwards.
 
 Rivals whose lines cannot be told from each other share one line, with all their names.
 """
@@ -6,27 +6,25 @@ Rivals whose lines cannot be told from each other share one line, with all their
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from verify.page import wording
-from verify.page.drawing import DASHES, Floats, Limits
+from verify.page.canvas import points_per_pixel
+from verify.page.drawing import DASHES, Floats, in_lines, width_of
 from verify.page.formulas import typeset
 from verify.page.theme import PALETTE
-from verify.results import PointOutcome
 
-MARGIN = 1.5
-"""Inches to the right of a frame that has names there."""
+SIZE, LEADING = 9.0, 11.0
+"""Size of a name, and points from one line to the next."""
 
-LETTERS = 22
-"""Longest line of a name."""
+LONGEST = 118.0
+"""Widest line of a name."""
 
-LEADING = 8.6
-"""Points from one line of a name to the next."""
+PIECE = 16.0
+"""Length of the piece of line between a frame and a name."""
 
 SAME = 0.004
 """Lines nearer than this to each other, as a share of the height of a frame, are one to the eye."""
@@ -35,38 +33,23 @@ Heights = Mapping[str, Floats]
 """Heights of the rivals along one curve, as shares of the height of the frame."""
 
 
-def rivals_in_margins(
-    axes: Axes, point: PointOutcome, place: int, limits: Limits, letters: Mapping[str, str]
-) -> None:
-    """Letters of rivals in rings where they lie; those beyond the edge are named there with their distance."""
-    beyond: dict[bool, list[str]] = {False: [], True: []}
-    for rival in point.rivals:
-        letter, distance = letters[rival.name], wording.deviation(point, rival.value)
-        if limits[0] <= distance < limits[1]:
-            axes.plot(
-                [distance], [place], ls="", marker="o", ms=8.5, mfc=PALETTE["paper"], mec=PALETTE["rival"],
-                mew=0.9, zorder=5, clip_on=False,
-            )  # fmt: skip
-            axes.annotate(
-                letter, (distance, place), ha="center", va="center_baseline", fontsize=6.5,
-                color=PALETTE["rival"], zorder=5.1, annotation_clip=False,
-            )  # fmt: skip
-        else:
-            beyond[distance < 0].append(f"{letter} {wording.numeral(distance, 2)}")
-    style = {"fontsize": 7.2, "color": PALETTE["rival"], "va": "center"}
-    if beyond[True]:
-        axes.text(limits[0], place - 0.3, "◂ " + ", ".join(beyond[True]), ha="left", **style)
-    if beyond[False]:
-        axes.text(limits[1], place - 0.3, ", ".join(beyond[False]) + " ▸", ha="right", **style)
-
-
 class LineName(NamedTuple):
-    """Label at the end of a line: lines of names, their dash pattern, and the height of the end."""
+    """Name at the end of a line: its lines of text, its dashes (none of a prediction), and the height of the end."""
 
     lines: list[str]
-    dash: int
+    dash: tuple[float, ...]
     end: float
     inside: bool
+
+    @property
+    def colour(self) -> str:
+        """The colour of its line."""
+        return PALETTE["rival" if self.dash else "theory"]
+
+
+def dashes_of(k: int) -> tuple[float, ...]:
+    """Dashes of the rival of this number."""
+    return DASHES[k % len(DASHES)]
 
 
 def shared_lines(curves: Sequence[Heights]) -> list[list[str]]:
@@ -95,36 +78,85 @@ def _same(curve: Heights, one: str, other: str) -> bool:
 def line_names(curves: Sequence[Heights], groups: Sequence[Sequence[str]]) -> list[LineName]:
     """A name for each group of rivals, at the end of one of its lines: one that ends in the frame, if there is one."""
     found = []
-    for dash, group in enumerate(groups):
+    for k, group in enumerate(groups):
         known = [curve[group[0]] for curve in curves if group[0] in curve]
         ends = [float(heights[~np.isnan(heights)][-1]) for heights in known if not np.isnan(heights).all()]
         end = min(ends, key=lambda end: abs(end - 0.5), default=math.nan)
-        inside = 0 <= end <= 1
-        beyond = "" if inside else " (no value)" if math.isnan(end) else " ↑" if end > 1 else " ↓"
-        lines = textwrap.wrap(typeset(" = ".join(group)) + beyond, LETTERS, break_on_hyphens=False)
-        found.append(LineName(lines, dash, 0.5 if math.isnan(end) else min(max(end, 0.0), 1.0), inside))
+        beyond = " (no value)" if math.isnan(end) else " ↑" if end > 1 else " ↓" if end < 0 else ""
+        found.append(name_at(typeset(" = ".join(group)) + beyond, end, dashes_of(k)))
     return found
 
 
+def name_at(text: str, end: float, dash: tuple[float, ...] = ()) -> LineName:
+    """The name of a line that ends at this height."""
+    lines = in_lines(text, LONGEST, SIZE)
+    return LineName(lines, dash, 0.5 if math.isnan(end) else min(max(end, 0.0), 1.0), 0 <= end <= 1)
+
+
 def names_height(names: Sequence[LineName]) -> float:
-    """Inches that the names need, one below the other."""
-    return sum(len(name.lines) for name in names) * LEADING / 72
+    """Points that the names need, one below the other."""
+    return sum(len(name.lines) for name in names) * LEADING
 
 
-def draw_names(axes: Axes, names: Sequence[LineName], width: float, height: float) -> None:
-    """Names with a piece of their line each, which leads to its end, beside a frame of so many points."""
-    right, room = 1 + 16 / width, height - 2
-    for name in sorted(names, key=lambda name: -name.end):
-        tall = LEADING * (len(name.lines) - 1)
-        top = min(name.end * height + tall / 2, room)  # from the top down, each below the one before
-        own = [(top - LEADING * k) / height for k in range(len(name.lines))]
-        room, middle = top - tall - LEADING, sum(own) / len(own)
+def names_width(names: Sequence[LineName]) -> float:
+    """Points that the names need beside the frame."""
+    widths = [width_of(line, SIZE) for name in names for line in name.lines]
+    return PIECE + 6 + max(widths) if widths else 0.0
+
+
+def draw_names(axes: Axes, names: Sequence[LineName]) -> None:
+    """Names with a piece of their line each, which leads to its end, to the right of the frame."""
+    width, height = (side * points_per_pixel(axes) for side in axes.bbox.size)
+    order = sorted(names, key=lambda name: -name.end)
+    tops = _tops(order, height)
+    for name, top in zip(order, tops, strict=True):
+        own = [(top - LEADING * (k + 0.5)) / height for k in range(len(name.lines))]
+        middle = sum(own) / len(own)
+        style: Any = {"ls": (0, name.dash), "lw": 1.3} if name.dash else {"lw": 1.9}
         axes.plot(
-            [1 + 2 / width, right], [name.end if name.inside else middle, middle], transform=axes.transAxes,
-            clip_on=False, color=PALETTE["rival"], lw=1.1, dashes=DASHES[name.dash % len(DASHES)],
+            [1 + 3 / width, 1 + PIECE / width], [name.end if name.inside else middle, middle],
+            transform=axes.transAxes, clip_on=False, color=name.colour, **style,
         )  # fmt: skip
         for text, place in zip(name.lines, own, strict=True):
-            axes.annotate(
-                text, (right, place), xycoords="axes fraction", xytext=(3, 0), va="center_baseline",
-                textcoords="offset points", fontsize=7.0, color=PALETTE["rival"], annotation_clip=False,
-            )  # fmt: skip
+            write_beside(axes, text, (1, place), (PIECE + 3, 0), color=name.colour)
+
+
+def _tops(order: Sequence[LineName], height: float) -> list[float]:
+    """Tops of names from above: each at its end, if the one before leaves room, and all of them beside the frame."""
+    tops: list[float] = []
+    room = height + LEADING / 2
+    for name in order:
+        tall = LEADING * len(name.lines)
+        tops.append(min(name.end * height + tall / 2, room))
+        room = tops[-1] - tall
+    floor = -LEADING / 2
+    for k in range(len(order) - 1, -1, -1):  # those that ran out below go up again
+        tall = LEADING * len(order[k].lines)
+        tops[k] = max(tops[k], floor + tall)
+        floor = tops[k]
+    return tops
+
+
+def draw_tag(axes: Axes, text: str, share: float, dash: tuple[float, ...], level: int) -> None:
+    """The name of a rival above a frame, on its level, and the line that leads from it to its mark."""
+    rise, before = 6 + LEADING * level, share > 0.5
+    write_beside(
+        axes, text, (share, 1), (-3 if before else 3, rise + 2), ha="right" if before else "left",
+        color=PALETTE["rival"],
+    )  # fmt: skip
+    height = float(axes.bbox.height) * points_per_pixel(axes)
+    axes.plot(
+        [share, share], [1, 1 + (rise + 4) / height], transform=axes.transAxes, clip_on=False, lw=1.0,
+        color=PALETTE["rival"], ls=(0, dash),
+    )  # fmt: skip
+
+
+def write_beside(
+    axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], *, coords: Any = "axes fraction",
+    **style: Any,
+) -> None:  # fmt: skip
+    """Write a name outside of a frame, so many points from a place."""
+    style = {"color": PALETTE["muted"], "va": "center_baseline", "parse_math": False} | style
+    axes.annotate(
+        text, at, offset, coords, textcoords="offset points", fontsize=SIZE, annotation_clip=False, **style
+    )

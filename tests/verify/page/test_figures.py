@@ -7,6 +7,7 @@ import math
 import re
 import xml.etree.ElementTree as ElementTree
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import PathPatch
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
@@ -22,8 +24,8 @@ from tests.verify.results.drawn_rows import axes_of
 from tests.verify.results.sample_results import sample, sample_of_kinds
 from tests.verify.results.sample_rows import looks, point, row
 from verify.page import drawing, plots, theme
-from verify.page.drawing import CURVE_MARKS
-from verify.page.panels import local_slopes, row_panels
+from verify.page.panels import MARKS, local_slopes, row_panels
+from verify.page.vocabulary import SYMBOLS
 from verify.results import Curve, PointOutcome, Row
 
 KINDS = {item.id: item for item in sample_of_kinds().rows}
@@ -112,20 +114,56 @@ def collisions(found: list[Bbox]) -> list[tuple[Bbox, Bbox]]:
     return [(a, b) for k, a in enumerate(found) for b in found[:k] if a.overlaps(b)]
 
 
-@every_row
-def test_nothing_that_is_written_is_cut_and_no_two_names_of_ticks_overlap(name: str) -> None:
-    figure, texts = figure_of(name), [*figure_of(name).texts]
+def formulas(figure: Figure) -> list[PathPatch]:
+    return [artist for artist in figure.artists if isinstance(artist, PathPatch)]
+
+
+def written(figure: Figure) -> list[Text]:
+    """All that is written: names of ticks within their axis, and other texts."""
+    found = [*figure.texts]
     for axes in figure.axes:
-        named: set[Any] = set()
         for axis in (axes.xaxis, axes.yaxis):
             low, high = sorted(axis.get_view_interval())
-            assert not collisions(
-                boxes([t.label1 for t in axis.get_major_ticks() if low <= t.get_loc() <= high])
-            )
-            named |= {*axis.get_majorticklabels()}
-        texts += [found for found in axes.findobj(Text) if isinstance(found, Text) and found not in named]
-    assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes(texts))
-    assert not any(text.get_text().endswith("…") for text in texts)
+            found += [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+        found += axes.texts
+    return found
+
+
+@every_row
+@pytest.mark.parametrize("width", [None, 6.0])
+def test_nothing_that_is_written_is_cut_and_no_two_texts_overlap(name: str, width: float | None) -> None:
+    for panels in plots.PANELS:
+        figure = plots.agreement(ROWS[name], "stamp", panels, width)
+        figure.draw_without_rendering()
+        found = boxes(written(figure))
+        found += [formula.get_window_extent() for formula in formulas(figure)]
+        assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in found)
+        assert all(figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1 for box in found)
+        assert not collisions([box.shrunk(0.97, 0.75) for box in found])
+        assert not any(text.get_text().endswith("…") for text in written(figure))
+
+
+@every_row
+def test_a_figure_is_one_landscape_panel(name: str) -> None:
+    figure = figure_of(name)
+    width, height = 72 * figure.get_size_inches()
+    assert len(figure.axes) == 1 and height < 0.75 * width
+
+
+@every_row
+def test_a_mark_is_smaller_than_an_interval_that_can_be_seen(name: str) -> None:
+    """Of each point, the mark leaves part of its interval to see, if that is as long as three pixels."""
+    for axes in figure_of(name).axes:
+        lines: list[Any] = list(axes.lines)
+        for line, mark in pairwise(lines):
+            if (
+                line.get_zorder() == 3
+                and mark.get_zorder() == 4
+                and mark.get_markerfacecolor() != theme.PALETTE["paper"]
+            ):
+                ends = axes.transData.transform(line.get_xydata()) * 72 / figure_of(name).dpi
+                length = float(np.abs(ends[1] - ends[0]).max())
+                assert not length > 3.7 or mark.get_markersize() < length
 
 
 # --- any numbers
@@ -185,7 +223,7 @@ def test_a_figure_is_stamped_with_what_is_known_of_its_run() -> None:
 def test_words_of_a_figure_are_text_and_far_rivals_are_named_with_their_distance() -> None:
     item = dataclasses.replace(ROWS["vysogorets2024/eq-12"], quantity="cost in $ and $\\frac{$")
     text = plots.to_svg(plots.agreement(item))
-    assert "$\\frac{$" in text and "a −21" in text and "rival: κ₂" in text
+    assert "$\\frac{$" in text and "κ₂ (−21)" in text
     at = off_by(0.1, weight_variance=2.0, law="law 0")
     curve = dataclasses.replace(on_curves(at).curves[0], axis="weight_variance")
     text = plots.to_svg(plots.agreement(row("a/b", points=[at], curves=[curve])))
@@ -197,7 +235,7 @@ def test_rivals_with_one_line_share_it_and_names_at_the_ends_of_lines_stand_apar
     names |= {f"a rival of some length {k}": 1.5 + 0.001 * k for k in range(7)}
     axes = drawn(on_curves(off_by(0.1, x=2.0, law="law 0"), names=names)).axes[0]
     levels = [np.asarray(line.get_ydata())[0] for line in axes.lines if np.size(line.get_ydata()) == 41]
-    found = boxes([t for t in axes.texts if t.get_text()])
+    found = boxes([t for t in axes.texts if t.get_color() == theme.PALETTE["rival"]])
 
     assert "half = one over two" in " ".join(text.get_text() for text in axes.texts)
     assert sorted(levels)[:2] == [0.5, 1.0] and max(levels) == 2.0
@@ -209,34 +247,43 @@ def test_rivals_with_one_line_share_it_and_names_at_the_ends_of_lines_stand_apar
 
 
 def test_verdicts_differ_in_shape() -> None:
-    """A deviation of the same size is drawn with a different path for each verdict."""
+    """A deviation of the same size is drawn with a different mark for each verdict, beside the point and above it."""
     base = point({"k": 0}, 1.0, 0.1, 1.0, 0.02, looks=[])
-    shapes = set()
+    seen = set()
     for verdict in ("agrees", "disagrees", "undecided"):
-        text = plots.to_svg(plots.agreement(row("a/b", points=[dataclasses.replace(base, verdict=verdict)])))
-        used = re.findall(r'<use href="#([^"]*)"[^>]*style="fill:([^;"]*)', text)
-        strokes = dict(re.findall(r'<path id="([^"]*)"[^>]*style="stroke:([^;"]*)', text))
-        marker, fill = [(ref, fill) for ref, fill in used if strokes[ref] == theme.PALETTE[verdict]][-1]
-        outline = re.search(rf'<path id="{marker}" d="([^"]*)"', text)
-        assert outline is not None
-        shapes.add((outline[1], fill == theme.PALETTE["paper"]))
-    assert len(shapes) == 3
+        figure = drawn(row("a/b", verdict=verdict, points=[dataclasses.replace(base, verdict=verdict)]))
+        (own,) = [line for line in figure.axes[0].lines if line.get_zorder() == 4]
+        seen.add((str(own.get_marker()), own.get_markerfacecolor() == theme.PALETTE["paper"]))
+        assert f"{SYMBOLS[verdict]} {verdict}" in [text.get_text() for text in figure.texts]
+    assert len(seen) == 3
 
 
 @pytest.mark.parametrize("deviation", [0.1, 8.0])
-def test_the_key_has_the_marks_that_are_drawn(deviation: float) -> None:
-    """Also where they disagree: a cross goes behind a mark and leaves its shape."""
+def test_the_names_of_curves_have_the_marks_that_are_drawn(deviation: float) -> None:
+    """Also where they disagree."""
     verdict = "agrees" if deviation < 1 else "disagrees"
     found = [off_by(deviation, x=2.0 + k, law=f"law {k}") for k in (0, 1, 2)]
-    figure = drawn(on_curves(*(dataclasses.replace(p, verdict=verdict) for p in found), curves=3))
-    signs = {sign: mark for mark, sign in CURVE_MARKS.items()}
-    lines: list[Line2D] = list(figure.axes[1].lines)
+    axes = drawn(on_curves(*(dataclasses.replace(p, verdict=verdict) for p in found), curves=3)).axes[0]
+    signs = {sign: mark for mark, sign in MARKS[False].items()}
+    lines: list[Line2D] = list(axes.lines)
 
-    assert {signs[text.get_text()] for text in figure.texts if text.get_text() in signs} == {"o", "s", "^"}
-    assert {str(line.get_marker()) for line in lines} & set(CURVE_MARKS) == {"o", "s", "^"}
-    inside = [line for line in lines if line.get_marker() == "x"]
-    assert all(line.get_zorder() < 4 and line.get_markersize() > 8 for line in inside)
-    assert len(inside) == (3 if verdict == "disagrees" else 0)
+    assert {signs[t.get_text()[0]] for t in axes.texts if t.get_text()[:1] in signs} == {*MARKS[False]}
+    assert {str(line.get_marker()) for line in lines} & {*MARKS[False]} == {*MARKS[False]}
+
+
+def test_what_is_measured_on_networks_has_squares_in_their_colour() -> None:
+    for data, mark, colour in (("", "o", "ink"), ("digits", "s", "nets")):
+        axes = drawn(dataclasses.replace(on_curves(off_by(0.1, x=2.0, law="law 0")), data=data)).axes[0]
+        (own,) = [line for line in axes.lines if line.get_zorder() == 4]
+        assert (own.get_marker(), own.get_markeredgecolor()) == (mark, theme.PALETTE[colour])
+
+
+def test_a_heading_is_the_formula_or_the_sentence_where_it_is_none() -> None:
+    item = dataclasses.replace(ROWS["vysogorets2024/eq-12"], says="What is claimed, in a sentence.")
+    assert len(formulas(drawn(dataclasses.replace(item, statement=r"\frac1B \lVert H\rVert_2")))) == 1
+    for none in (r"\frac{", r"\begin{cases} 0 \end{cases}", "x + " * 80 + "1", "$", "", r"\undefined"):
+        figure = drawn(dataclasses.replace(item, statement=none))
+        assert not formulas(figure) and figure.texts[0].get_text() == "What is claimed, in a sentence."
 
 
 def lines(axes: Axes) -> list[tuple[str, list[float], list[float]]]:
@@ -253,7 +300,7 @@ def test_a_limit_is_drawn_beyond_all_sizes_and_a_settled_mean_has_no_infinity() 
     assert list(dict.fromkeys(x for x, _ in at if x <= 1024)) == pytest.approx([64, 128, 256, 512, 1024])
     assert next(y for x, y in at if x > 1024) == pytest.approx([1.9972, 2.0052])
     assert max(x[0] for _, x, _ in lines(axes_of(settled))) <= 800
-    assert "∞" not in "".join(settled.notes) and "∞" in "".join(limit.notes)
+    assert "∞" not in settled.note and "∞" in limit.note
 
 
 def test_an_exponent_has_those_between_sizes_beside_it_and_those_of_the_rivals_as_lines() -> None:
@@ -278,9 +325,10 @@ def test_an_exponent_has_those_between_sizes_beside_it_and_those_of_the_rivals_a
     ],
 )
 def test_the_band_covers_what_agrees_and_nothing_else(name: str, inside: float, outside: float) -> None:
-    axes = next(a for p in row_panels(KINDS[name]) if (a := axes_of(p)).get_xlabel().endswith("/ margin"))
-    box = axes.patches[0].get_extents().transformed(axes.transData.inverted())
-    assert box.x0 <= inside <= box.x1 and not box.x0 <= outside <= box.x1
+    axes = axes_of(row_panels(KINDS[name])[-1])
+    assert any(text.get_text().endswith("/ margin") for text in axes.texts)
+    x = np.asarray(axes.collections[0].get_paths()[0].vertices)[:, 0]
+    assert x.min() <= inside <= x.max() and not x.min() <= outside <= x.max()
 
 
 # --- the overview

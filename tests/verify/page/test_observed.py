@@ -19,6 +19,7 @@ from verify.page.theme import PALETTE
 from verify.results import Observed, ObservedColumn, ObservedGroup, ObservedRow, Spread
 
 BATCHES, DEPTHS, CRASHED = observations()
+KEY = "●■▲◆▼○□△◇▽"
 ODD = (math.nan, math.inf, -math.inf, 0.0, -3.0, 5e-324, 1e300)
 
 
@@ -68,15 +69,16 @@ def test_a_point_has_a_panel_and_a_column_of_ratios_its_line_beside_the_line_at_
     assert len(panels) == len(BATCHES.groups)
     for panel, group in zip(panels, BATCHES.groups, strict=True):
         axes, marks, given = axes_of(panel), [line.get_marker() for line in lines(panel)], group.parameters
-        assert marks == ["o", "s", "^"] and axes.get_xscale() == "log"
+        assert marks == ["s", "o", "^"] and axes.get_xscale() == "log"
         for place, line in enumerate(lines(panel), 2):
             assert line.get_ydata().tolist() == pytest.approx([row.cells[place].mean for row in group.rows])
         assert [1.0, 1.0] in [np.asarray(line.get_ydata()).tolist() for line in axes.get_lines()]
         assert {line.get_color() for line in axes.get_lines()} == {
-            PALETTE[name] for name in ("ink", "rival", "muted", "theory")
+            PALETTE[name] for name in ("nets", "ink", "muted", "theory")
         }  # not those of verdicts
-        assert panel.title == f"matrix = {given['matrix']}, state = {given['state']}"
-    assert [note[0] for note in panels[-1].notes] == ["●", "■", "▲"]
+        told = [text.get_text().replace("\n", " ") for text in axes.texts]
+        assert f"matrix = {given['matrix']}, state = {given['state']}" in told
+    assert [sign for sign in panels[-1].note if sign in KEY] == ["■", "●", "▲"]
 
 
 def test_a_line_runs_from_left_to_right_in_whatever_order_its_places_are() -> None:
@@ -92,7 +94,7 @@ def test_counted_networks_stand_side_by_side_and_no_line_connects_them() -> None
     assert (np.diff(places, axis=0) > 0).all() and np.array_equal(np.rint(places), [[1, 2, 3]] * 6)
     first, last = drawn[0], drawn[-1]  # the sixth has the first marker again, hollow
     assert first.get_marker() == last.get_marker() and first.get_mfc() != last.get_mfc()
-    assert [note[0] for note in panel.notes] == ["●", "■", "▲", "◆", "▼", "○"]
+    assert [sign for sign in panel.note if sign in KEY] == ["■", "●", "▲", "◆", "▼", "□"]
 
 
 def test_a_table_without_ratios_or_rows_has_no_figure_and_many_points_are_drawn_in_part() -> None:
@@ -101,7 +103,7 @@ def test_a_table_without_ratios_or_rows_has_no_figure_and_many_points_are_drawn_
         assert plots.observation(made) is None
     groups = [dataclasses.replace(BATCHES.groups[0], parameters={"k": k}) for k in range(MOST_PANELS + 3)]
     panels = observed_panels(dataclasses.replace(BATCHES, groups=groups))
-    assert len(panels) == MOST_PANELS and panels[-1].notes[-1] == "3 more points in the table"
+    assert len(panels) == MOST_PANELS and panels[-1].note.endswith("3 more points in the table.")
 
 
 @pytest.mark.parametrize("places", [[1e-99, 1e99], [5.0], [-2.0, 3.0], [0.0], [7.0, 7.0 + 1e-12]])

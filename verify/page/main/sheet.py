@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Sequence
 
@@ -76,7 +75,7 @@ def _draw_cell(
     )  # fmt: skip
     figure.add_artist(mark)
     figure.text(
-        left / width, (top - PLACE - FORMULA / 2) / height, _mathtext(plot.formula), fontsize=13, va="center",
+        left / width, (top - PLACE - FORMULA / 2) / height, f"${plot.formula}$", fontsize=13, va="center",
         parse_math=True, math_fontfamily="stix",
     )  # fmt: skip
     base = top - PLACE - FORMULA - HEIGHT
@@ -84,9 +83,3 @@ def _draw_cell(
     plot.draw(figure.add_axes(((left + plot.left) / width, (base + BELOW) / height, *inside)), run)
     caption = "\n".join(textwrap.wrap(plot.caption(run), LINE))
     figure.text(left / width, (base - 2) / height, caption, fontsize=11, va="top", linespacing=1.35)
-
-
-def _mathtext(latex: str) -> str:
-    """The formula in what matplotlib knows of LaTeX."""
-    plain = re.sub(r"\\[Bb]igg?", "", latex).replace("lVert", "Vert").replace("rVert", "Vert")
-    return f"${plain.replace('text{', 'mathrm{')}$"
