@@ -284,8 +284,8 @@ def _parts(objective: Objective, root: Root) -> Iterator[SamplePart]:
 
 
 _ELSEWHERE = (
-    "factors must be of a model that uses its parameters in layers only, without randomness and each sample on"
-    " its own, got another; use products of the matrix itself"
+    "model must use its parameters in layers only, without randomness and each sample on its own, to have Kronecker"
+    " factors, got another; use products of the matrix itself"
 )
 
 
