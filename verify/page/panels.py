@@ -54,12 +54,10 @@ from verify.page.heading import mathtext
 from verify.page.rival_labels import (
     LEADING,
     SIZE,
-    LineName,
     dashes_of,
     draw_names,
     draw_tag,
-    line_names,
-    name_at,
+    line_name,
     names_height,
     names_width,
     shared_lines,
@@ -146,12 +144,6 @@ def row_panels(row: Row, width: float = WIDTH) -> list[Panel]:
     return [*([_view_panel(row, view, width)] if view else []), deviations_panel(row, width)]
 
 
-def main_panel(row: Row, width: float = WIDTH) -> Panel:
-    """The panel that stands for a row."""
-    view = _view(row)
-    return _view_panel(row, view, width) if view else deviations_panel(row, width)
-
-
 def _view(row: Row) -> View | None:
     if row.curves:
         return curve_view(row)
@@ -166,13 +158,17 @@ def curve_panel(row: Row) -> Panel:
 
 def _view_panel(row: Row, view: View, width: float) -> Panel:
     """Theory in its band, the rivals with their names at the ends of their lines, and what was measured."""
-    limits = _value_limits(view)
+    limits = _value_limits(view, row.margin)
     heights = [
         {name: share_of(y, limits, logarithmic=view.decades) for name, y in track.rivals.items()}
         for track in view.tracks
     ]
     groups = shared_lines(heights)
-    names = [*_curve_names(view, limits), *line_names(heights, groups)]
+    curves = [share_of(track.predicted, limits, logarithmic=view.decades) for track in view.tracks]
+    names = [line_name(t.name, [ends]) for t, ends in zip(view.tracks, curves, strict=True) if t.name]
+    for k, (name, *same) in enumerate(groups):
+        lines = [shown[name] for shown in heights if name in shown]
+        names.append(line_name(" = ".join([name, *same]), lines, dashes_of(k)))
     up = plain_scale("", limits, logarithmic=view.decades)
     left = max(LEFT, 10 + max((width_of(text, 9.5) for text in up.texts.values()), default=0.0))
     right = max(RIGHT, names_width(names))
@@ -207,30 +203,16 @@ def _named(row: Row, words: str, room: float) -> tuple[str, float]:
     return f"{escaped} {mathtext(letter)}".strip(), 12.2 * max(len(lines) - 1, 0)
 
 
-def _curve_names(view: View, limits: Limits) -> list[LineName]:
-    """Names of curves at their ends, where there are several."""
-    found = []
-    for track in view.tracks:
-        known = track.predicted[~np.isnan(track.predicted)]
-        if track.name and known.size:
-            end = float(share_of(known[-1:], limits, logarithmic=view.decades)[0])
-            found.append(name_at(track.name, end))
-    return found
-
-
-def _value_limits(view: View) -> Limits:
+def _value_limits(view: View, margin: float) -> Limits:
     """Everything measured and predicted, and of margins, intervals and rivals what stays within reach of it."""
     core = finite_values(*(track.predicted for track in view.tracks), [m.point.measured for m in view.marks])
-    halves = finite_values(*(track.half for track in view.tracks), [m.point.margin for m in view.marks])
     extra = finite_values(
         *(values for track in view.tracks for values in track.rivals.values()),
         [side for mark in view.marks for side in (mark.point.lower, mark.point.upper)],
     )
-    least = 1.3 * float(halves.max(initial=0.0))
-    if view.decades:
-        shares = finite_values(*(t.half / np.abs(t.predicted) for t in view.tracks if t.predicted.all()))
-        least = 1.3 * math.log1p(min(float(shares.max(initial=0.0)), 1.0))
-    return limits_around(core, extra, least=least, logarithmic=view.decades)
+    halves = finite_values(*(track.half for track in view.tracks), [m.point.margin for m in view.marks])
+    least = min(margin, 0.7) if view.decades else float(halves.max(initial=0.0))
+    return limits_around(core, extra, least=1.3 * least, logarithmic=view.decades)
 
 
 def _agreeing(row: Row, limits: Limits, low: Any, high: Any) -> tuple[Any, Any]:
