@@ -65,7 +65,6 @@ from verify.page.rival_labels import (
 )
 from verify.page.theme import PALETTE
 from verify.page.vocabulary import EXACT
-from verify.page.wording import Placed
 from verify.results import PointOutcome, ProfilePoint, Row
 from verify.results.lines import (
     drawn_at_points_only,
@@ -99,8 +98,8 @@ FEW = 12
 TALLEST, STRIP = 168.0, 96.0
 """Height of a frame with a line for each point, and of one with many."""
 
-NAMES, LINES = 0.29, 3
-"""Widest line of the name of a point as a share of the figure, and most lines; longer names have fewer parameters."""
+NAMES = 0.29
+"""Widest line of the name of a point, as a share of the figure."""
 
 MANY = 5
 """Entries of a list that a name shows in full; of a longer one the first ones, and how many more there are."""
@@ -149,11 +148,6 @@ def _view(row: Row) -> View | None:
         return curve_view(row)
     point, seen = wording.telling(row), PROFILES.get(row.kind)
     return seen(row, point) if seen and point else None
-
-
-def curve_panel(row: Row) -> Panel:
-    """Prediction with its margin, rivals, and the measured points, over the parameter of the curves."""
-    return _view_panel(row, curve_view(row), WIDTH)
 
 
 def _view_panel(row: Row, view: View, width: float) -> Panel:
@@ -451,7 +445,7 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     )
     numbers = [_numbers(row, point) for point in points] if names else []
     head = found.measured + f" ({found.predicted})" * (not _from_zero(row))
-    left = 10 + max((width_of(line, SIZE) for name in names for line in name), default=4.0)
+    left = 10 + max((width_of(line, 9.5) for name in names for line in name.split("\n")), default=4.0)
     right = RIGHT + max((8 + width_of(text, SIZE) for text in (head, *numbers) if names), default=0.0)
     # the distance of two laws from a third says nothing of theirs
     rivals = {} if row.kind == Kind.DISTRIBUTION else _rivals(points, exact, farthest=not names)
@@ -463,12 +457,19 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     title, lift = _named(row, "; ".join(part for part in (row.quantity, count) if part), width - 2 * EDGE)
     along, drop = _named(row, x.name, width - 2 * EDGE - right)
     above = (TOP + lift if title else 8.0) + LEADING * max(len(tags), bool(names))
-    pitch = max(18.0, 4 + LEADING * max(map(len, names))) if names else STRIP / len(points)
-    last = 0.5 - len(points)
+    pitch = _pitch(names) if names else STRIP / len(points)
+    last, shown = 0.5 - len(points), {float(-place): name for place, name in enumerate(names)}
 
     def draw(axes: Axes) -> None:
-        dress(axes, x._replace(name=along), Scale(title, (last, 0.5), []), left=left, above=above)
+        dress(
+            axes,
+            x._replace(name=along),
+            Scale(title, (last, 0.5), [*shown], texts=shown),
+            left=left,
+            above=above,
+        )
         axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
         low, high = _agreeing(row, x.ends, -1.0, 1.0)
         axes.fill_between(
             [x.ends[0], max(p.margin for p in points)] if exact else [low, high], last, 0.5, color=PALETTE["band"], lw=0
@@ -486,10 +487,7 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
                 axes, _on_axis(point, x, exact), -place, "x", x.ends, size=4.6 if names else 3.0, said=tip(point),
                 networks=bool(row.data), mark="s" * bool(row.data),
             )  # fmt: skip
-        for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
-            for k, line in enumerate(name):
-                drop = LEADING * ((len(name) - 1) / 2 - k)
-                write_beside(axes, line, (0, -place), (-left, drop), coords=("axes fraction", "data"))
+        for place, number in enumerate(numbers):
             write_beside(
                 axes, number, (1, -place), (right - RIGHT, 0), coords=("axes fraction", "data"), ha="right"
             )
@@ -499,16 +497,18 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     return Panel(max(pitch * len(points), 30.0), draw, beyond, left, right, above, BELOW + 4 + drop)
 
 
-def _named_points(row: Row, room: float) -> tuple[list[PointOutcome], list[list[str]]]:
-    """Points with the lines of their names; many, or such that need too much room, sorted and without names."""
+def _named_points(row: Row, room: float) -> tuple[list[PointOutcome], list[str]]:
+    """Points with their names; many, or such that need too much room, sorted and without names."""
     points = row.points
-    short = short_names([point.parameters for point in points])
-    for texts in ([_name_of(point, points) for point in points], short) if len(points) <= FEW else ():
-        names = [in_lines(text, room, SIZE) for text in texts]
-        lines = max(map(len, names))
-        if (lines <= LINES or texts is short) and max(18.0, 4 + LEADING * lines) * len(points) <= TALLEST:
-            return points, names
+    names = ["\n".join(in_lines(name, room, 9.5)) for name in short_names([p.parameters for p in points])]
+    if len(points) <= FEW and _pitch(names) * len(points) <= TALLEST:
+        return points, names
     return sorted(points, key=lambda point: -_order(wording.deviation(point))), []
+
+
+def _pitch(names: Sequence[str]) -> float:
+    """Points from one line to the next."""
+    return max(18.0, 5 + 11.6 * (1 + max(name.count("\n") for name in names)))
 
 
 def _numbers(row: Row, point: PointOutcome) -> str:
@@ -581,7 +581,7 @@ def _order(value: float) -> float:
 
 
 def short_names(values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names by as few parameters as tell all apart.
+    """Names by as few parameters as tell all apart; empty for a single one.
 
     >>> short_names([{"law": "relu", "dim": 7, "k": 1}, {"law": "relu", "dim": 7, "k": 2}])
     ['k = 1', 'k = 2']
@@ -604,19 +604,8 @@ def short_names(values: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _at_point(row: Row, point: PointOutcome) -> str:
     """Which of several points a panel shows."""
-    name = _name_of(point, row.points)
+    name = short_names([p.parameters for p in row.points])[row.points.index(point)]
     return f" at {name}" if name else ""
-
-
-def _name_of(point: Placed, points: Sequence[Placed]) -> str:
-    """Return a short name that tells a point from the others; empty for a single point."""
-    if len(points) < 2:
-        return ""
-    names = [brief(wording.differing(other, points)) for other in points]
-    place = next((k for k, other in enumerate(points) if other is point), 0)
-    here = names[place]
-    # long lists may differ in what is not shown
-    return here if names.count(here) < 2 else f"{here} ({names[: place + 1].count(here)})"
 
 
 def brief(values: Mapping[str, Any]) -> str:
