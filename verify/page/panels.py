@@ -560,7 +560,7 @@ def _rivals(points: Sequence[PointOutcome], exact: bool, *, farthest: bool) -> d
 
 
 def _tags(rivals: Mapping[str, list[float]], x: Scale) -> tuple[list[tuple[str, float, int]], str]:
-    """Names of rivals with the places of their first marks and their numbers, and those beyond the axis, in words.
+    """Names of rivals with the places of their farthest marks and their numbers, and those beyond the axis, in words.
 
     From the middle outwards: the line that leads to a mark passes beside the names below its own.
     """
@@ -568,7 +568,7 @@ def _tags(rivals: Mapping[str, list[float]], x: Scale) -> tuple[list[tuple[str, 
     for k, (name, values) in enumerate(rivals.items()):
         shown = [value for value in values if x.ends[0] <= value <= x.ends[1]]
         if shown:
-            inside.append((typeset(name), share_along(shown[0], x), k))
+            inside.append((typeset(name), share_along(max(shown, key=abs), x), k))
         else:
             nearest = min((value for value in values if not math.isnan(value)), key=abs, default=math.nan)
             beyond.append(f"{typeset(name)} ({wording.numeral(nearest, 2)})")
