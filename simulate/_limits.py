@@ -33,8 +33,7 @@ def _groups(controller: str) -> Iterator[Path]:
         _, names, path = line.split(":", 2)
         where, _, what = mount.partition(" - ")
         kind, _, controllers = what.split(" ", 2)
-        # version 1 names its controllers on both sides; version 2 has one hierarchy, whose list of names is
-        # empty
+        # version 1 names its controllers in both files; version 2 has one hierarchy and no names
         first = kind == "cgroup" and controller in names.split(",") and controller in controllers.split(",")
         if not first and (kind != "cgroup2" or names):
             continue

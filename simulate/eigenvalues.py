@@ -103,8 +103,8 @@ class Extremes(Result):
     stopped: str
 
     def _headline(self) -> str:
-        count, others = len(self.values), f"all others in [{self.floor + 0.0:.4g}, {self.ceiling + 0.0:.4g}]"
         # adding 0.0 turns -0.0, which would print as -0, into 0
+        count, others = len(self.values), f"all others in [{self.floor + 0.0:.4g}, {self.ceiling + 0.0:.4g}]"
         said = f"{count} eigenvalue{'s' * (count != 1)} of {len(self.vectors)}, {others}"
         return f"{said}; {self.products} products, {self.stopped}"
 
@@ -301,6 +301,7 @@ class _Search:
         self._chain = Chain(found, start, self._chain.scale, self._chain.rounding, self._kept)
 
     def _refine(self, found: Found) -> None:
+        # the refining chain has no random start: the bounds of the last one that had stay valid
         self._last_ends = self._ends()
         self._begin("refining", found, found.remainder())
 

@@ -66,6 +66,7 @@ def distribution(matrices: Tensor, x: Sequence[float]) -> Tensor:
         raise ValueError(f"x must be a list of numbers, got {x}")
     values = torch.linalg.eigvalsh(matrices)
     at = torch.as_tensor(points, dtype=values.dtype, device=values.device)
+    # right: an eigenvalue equal to x counts as at most x
     counts = torch.searchsorted(values, at.expand(len(values), -1).contiguous(), right=True)
     return counts.to(values.dtype) / values.shape[1]
 

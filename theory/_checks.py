@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Check = Callable[[str, ArrayLike], Floats]
 quiet = np.errstate(all="ignore")
-"""Decorates what may overflow on the way: that is no news."""
+"""Decorator that silences floating-point warnings, for formulas whose intermediate results may overflow."""
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -273,8 +273,9 @@ def _fixed_point(maps: _Maps, drawn: Initialisation) -> float:
 
 
 def _homogeneous(maps: _Maps, sw2: float, sb2: float) -> float | None:
-    """A linear map, which at slope 1 leaves every variance where it is, or none."""
+    """Return the fixed point of the linear map of a homogeneous activation, or None."""
     rest = 1 - sw2 * maps.slope(1.0)
+    # at slope 1 without biases every variance is a fixed point: that of the first layer is meant
     if sb2 == 0 and abs(rest) <= _ROUNDING:
         return sw2
     if rest <= 0:
@@ -296,6 +297,7 @@ def _smooth(maps: _Maps, sw2: float, sb2: float) -> float | None:
         raise ConvergenceError(f"{name} {value:g} is too large: {sought}")
     if start == 0 or excess(start) == 0:
         return start
+    # if 0 is a fixed point itself, variances below _SMALLEST count as 0
     lowest = 0.0 if sw2 * maps.moment(0.0) + sb2 > 0 else _SMALLEST
     if excess(start) > 0:
         q = start * _STEP
@@ -313,13 +315,14 @@ def _smooth(maps: _Maps, sw2: float, sb2: float) -> float | None:
 
 
 def _distance(maps: _Maps, sw2: float, q: float) -> float:
-    """1 - c* where nearby inputs part: the map of 1 - c is concave and steeper than 1 at 0."""
+    """Return 1 - c* of a chaotic network."""
 
     def excess(distance: float) -> float:
         return sw2 * maps.gap(q, distance) / q - distance
 
     if excess(1.0) >= -1e-14:  # no correlation is left, up to rounding
         return 1.0
+    # the map of 1 - c is concave and steeper than 1 at 0, so that halving finds a point above the diagonal
     low = 0.5
     while excess(low) <= 0:
         low /= 2

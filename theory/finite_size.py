@@ -329,6 +329,7 @@ def wigner_edge(dim: ArrayLike, *, sigma: ArrayLike, lower: bool = False) -> Edg
     """
     dim, sigma = together(dim=(whole, dim), sigma=(nonnegative, sigma))
     lower = flag("lower", lower)
+    # the 1/2 takes the error of the mean from O(1/P) to O(P^(-4/3))
     center = 2 * sigma * np.sqrt((dim - 0.5) / dim)
     mean, sd = _tracy_widom(center, sigma / np.sqrt(dim) * (dim - 0.5) ** (-1 / 6))
     return EdgeFluctuation(-mean if lower else mean, sd)

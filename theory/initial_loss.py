@@ -77,6 +77,7 @@ def jensen_bound(mean_probability: ArrayLike, prior: ArrayLike) -> Floats:
     # the mode from the sum of the others: near 1 its own logarithm has no digits
     mode = np.log1p(-np.minimum(rest.sum(axis=-1, keepdims=True), 1.0))
     terms = actual * -where(at_top, mode, np.log(predicted))
+    # a class without samples adds nothing, also where its logarithm is infinite
     return where(actual > 0, terms, np.zeros_like(actual)).sum(axis=-1)
 
 
@@ -159,6 +160,7 @@ def gaussian_loss(bias: ArrayLike, prior: ArrayLike, *, spread: float) -> float:
     require(q.shape == means.shape, "prior", f"over {len(means)} classes", q.shape)
     sd = scalar("spread", within("spread", spread, 0.0, 30.0))
     largest = float(means.max())
+    # a common shift of the logits does not change the loss, and keeps exponentials in range
     return _mean_log_sum(tuple((means - largest).tolist()), sd) - float(q @ (means - largest))
 
 

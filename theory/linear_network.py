@@ -28,9 +28,9 @@ from theory.rmt.tracy_widom import TracyWidom
 __all__ = ["linear_network_edge", "linear_network_largest"]
 
 _LARGEST = 1e100
-"""Of inputs per sample and of hidden units per input: their squares stay in range."""
+"""Largest number of inputs per sample, and of hidden units per input, whose squares stay in range."""
 
-_MODERATE = "such that no shape is extreme"
+_MODERATE = "such that its shapes are between 1e-100 and 1e100"
 
 
 @closed_form
@@ -135,6 +135,7 @@ def linear_network_largest(
         require(1 / _LARGEST < used < _LARGEST, "width_ratios", _MODERATE, width_ratios)
     w = _argument(gamma, r)
     shift = TracyWidom(beta=1).mean() * _spread(gamma, r, w) * (t - 1) ** (-2 / 3)
+    # with very few samples the shift below the edge may exceed the edge itself
     return scale * ((1 - 1 / t) * max(_edge(gamma, r, w) + shift, 0.0))
 
 
@@ -162,10 +163,11 @@ def _spread(gamma: float, r: float, w: float) -> float:
 
 
 def _argument(gamma: float, r: float) -> float:
-    """Where the derivative of the edge by w, here without its cancelling terms, vanishes."""
+    """Return the argument w at which the edge is least."""
 
     def derivative(w: float) -> float:
         x, s = _growth(r, w), r * (w / (1 - w)) ** 2
+        # the derivative of the edge by w, up to a positive factor, without its terms that cancel
         return s * (1 + gamma * (1 + 2 * x)) + gamma * x * x - 1
 
     high = min(1 / (1 + math.sqrt(r)), 1 / (1 + r) / math.sqrt(gamma))

@@ -160,7 +160,7 @@ def sign_averaged_change(
     step = (np.swapaxes(vectors, -1, -2) @ _solved(a, g[..., None]))[..., 0]
     gaps, largest = np.diff(values), np.abs(values).max(axis=-1, keepdims=True)
     # equal eigenvalues leave their eigenvectors, and hence the signs, undetermined
-    require(gaps > 1e-9 * largest, "preconditioner", "of eigenvalues that differ", preconditioner)
+    require(gaps > 1e-9 * largest, "preconditioner", "a matrix with distinct eigenvalues", preconditioner)
     components = (np.swapaxes(vectors, -1, -2) @ g[..., None])[..., 0]
     curvatures = (vectors * (h @ vectors)).sum(axis=-2)
     return _change(rate, (components * step).sum(axis=-1), (step**2 * curvatures).sum(axis=-1))

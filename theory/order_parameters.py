@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 _LOCK = Lock()
-"""mpmath keeps the constants it has computed, pi among them, where two threads at once get them wrong."""
+"""Lock for mpmath, whose cache of constants such as pi is not safe for several threads."""
 
 _SHALLOW = 100
 """Layers of a network whose moments are remembered: a thousand of them stay below some megabytes."""
@@ -373,6 +373,7 @@ class Initialisation(NamedTuple):
     def over_power_of_two(self) -> Initialisation:
         """Both over a power of two near the larger: what is normalised depends on their ratio alone."""
         exponent = math.frexp(max(self))[1]
+        # a power of two, since dividing by it does not round
         return Initialisation(math.ldexp(self.weight, -exponent), math.ldexp(self.bias, -exponent))
 
     def require_moderate(self, condition: Any, *, by_bias: bool | None = None) -> None:

@@ -329,16 +329,17 @@ def _rectangular(spike: ArrayLike, q: ArrayLike, variance: ArrayLike) -> tuple[F
 
 
 def _ends(law: Law) -> tuple[float, float]:
-    """Ends of the spectrum: a bulk on one side of 0 with an atom at 0 begins there."""
+    """Return the ends of the spectrum, including an atom at 0."""
     low, high = law.edges
     atom = float(getattr(law, "atom", 0.0))
     return (min(low, 0.0), max(high, 0.0)) if atom > 0 else (low, high)
 
 
 def _threshold(law: Law, end: float) -> float:
-    """1 / G(end); G grows without bound at an atom or a hard edge, which the law refuses."""
+    """Return 1 / G(end), 0 where G is infinite."""
     try:
         return float(1 / law.stieltjes(end))
+    # the law refuses an atom and a hard edge, where G is infinite
     except ValueError:
         return 0.0
 

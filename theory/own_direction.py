@@ -47,13 +47,13 @@ __all__ = [
 Indices = NDArray[np.intp]
 
 _LARGEST_BACKGROUND = 0.8
-"""Of lambda_1: more along a typical own direction would make that direction one of the top ones."""
+"""Largest background, as a share of lambda_1: more would make a typical own direction one of the top ones."""
 
 _IN_THE_SPAN = 1e-12
-"""Of the squared length of u_i: what is left outside of V below it is rounding, and no direction."""
+"""Share of the squared length of u_i outside of V, below which it counts as rounding."""
 
 _LARGEST = 1e100
-"""Of an entry: its square must not overflow."""
+"""Largest size of an entry, whose square must not overflow."""
 
 _TOLERANCE = 1e-11
 _STEPS = 200
@@ -369,7 +369,7 @@ def _batches(batches: ArrayLike, samples: int) -> Indices:
     require(found.ndim == 2 and found.size > 0 and found.dtype.kind in "iu", "batches", rule, batches)
     require((found >= 0) & (found < samples), "batches", f"between 0 and {samples - 1}", batches)
     chosen = np.sort(found.astype(np.intp), axis=1)
-    require((np.diff(chosen, axis=1) > 0).all(), "batches", "without a sample twice in one batch", batches)
+    require((np.diff(chosen, axis=1) > 0).all(), "batches", "without repeated samples in a batch", batches)
     return chosen
 
 

@@ -137,6 +137,7 @@ def curvature_factors(alpha: ArrayLike, *, depth: int, temperature: ArrayLike = 
     [1.0, 0.5]
     """
     a, heat, power = _scaled(alpha, depth, temperature)
+    # squared last: alpha^(2L-2) may overflow where its ratio to T^2 does not
     return CurvatureFactors(np.square(a ** (power - 1) / heat), a ** (power - 2) / heat)
 
 
@@ -261,6 +262,7 @@ def lower_edge(gauss_newton_norm: ArrayLike, h_term_norm: ArrayLike, *, depth: i
         h_term_norm=(positive, h_term_norm),
     )
     power = layers("depth", depth, least=1)
+    # root by root, since the quotient may overflow
     return _root(h, power) / _root(g, power)
 
 
@@ -302,6 +304,7 @@ def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Flo
     """
     n, f = together(samples=(whole, samples), gap_density=(positive, gap_density))
     power = layers("depth", depth, least=1)
+    # root by root, since N f(0) may overflow
     return _root(n, power) * _root(f, power)
 
 
@@ -684,7 +687,7 @@ def tanh_correction(matrices: Sequence[ArrayLike], x: ArrayLike) -> Floats:
     shapes = [m.shape for m in chain]
     require(all(m.ndim == 2 for m in chain), "matrices", "of shape (out, in)", shapes)
     fitting = all(a.shape[0] == b.shape[1] for a, b in itertools.pairwise(chain))
-    require(fitting, "matrices", "each as wide as the one before is high", shapes)
+    require(fitting, "matrices", "each with as many columns as the one before has rows", shapes)
     signals = np.atleast_1d(finite("x", x))
     require(signals.shape[-1] == first.shape[1], "x", f"of shape (..., {first.shape[1]})", signals.shape)
     signals = -((signals @ first.T) ** 3) / 3.0

@@ -386,6 +386,7 @@ def _undamaged(path: Path) -> Iterator[None]:
 
 def _bytes_needed(archive: Any, name: str, path: Path) -> int:
     """Return the bytes of an array and its float64 copies, from its header: a small archive may inflate to any size."""
+    # numpy finds an array under its name with and without the ending
     member = name if name in archive.zip.namelist() else f"{name}.npy"
     with _undamaged(path), archive.zip.open(member) as stream:
         stored = archive.zip.getinfo(member).file_size
@@ -410,6 +411,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
     start = io.BytesIO(stream.read(_HEADER_BYTES))  # a header may claim to be 4 GiB long
     if start.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
         return None
+    # the layouts of versions 2 and 3 differ in the encoding of names only
     first = tuple(start.read(2)) == (1, 0)
     read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(start)

@@ -248,6 +248,7 @@ def _products(
     layers = [list[Pairs]() for _ in factors]
     for block in factors[0].blocks:
         at = rows_at(block.places.values()).to(signs.device)
+        # the products with the parts of a probe also add up to that with the whole probe
         only = torch.zeros_like(signs)
         only[:, at] = signs[:, at]
         products = matrix(only)

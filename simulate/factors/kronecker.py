@@ -384,6 +384,7 @@ def _sample_gradients(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tenso
 def _sampled_slopes(outputs: Tensor, count: int, family: str, rng: np.random.Generator) -> Tensor:
     """Draw targets and return the slopes of minus the log likelihood in the outputs, (count, *outputs)."""
     if family == "gaussian":
+        # the slope of |z - y|^2 / 2 at y = z + noise is minus the noise, which has the same law
         return torch.from_numpy(rng.standard_normal((count, *outputs.shape))).to(outputs)
     if family == "bernoulli":
         p = outputs.sigmoid()

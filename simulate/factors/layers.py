@@ -284,8 +284,8 @@ def _parts(objective: Objective, root: Root) -> Iterator[SamplePart]:
 
 
 _ELSEWHERE = (
-    "factors must be of a model that uses its parameters in layers only, without randomness and each sample on"
-    " its own, got another; use products of the matrix itself"
+    "model must use its parameters in layers only, without randomness and each sample on its own, to have Kronecker"
+    " factors, got another; use products of the matrix itself"
 )
 
 
@@ -315,6 +315,7 @@ def _group_parameters(objective: Objective) -> tuple[list[tuple[int, ...]], list
         if alone and site_gradients.multiplies(layer) and not isinstance(layer, nn.Embedding):
             multiplied.append(places)
         else:
+            # layers that share a parameter need one block together
             shared = [other for other in others if set(other) & set(places)]
             others = [other for other in others if other not in shared]
             others.append(tuple(sorted({*places, *(place for other in shared for place in other)})))

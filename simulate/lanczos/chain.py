@@ -187,6 +187,7 @@ class Chain:
         rest, inside = self.rows.split(products)
         expected = np.zeros(len(inside))  # coordinates for an exactly symmetric matrix
         self._hidden.append(numbers(hidden))
+        # by symmetry the coordinates in Y follow from the tails of A Y
         expected[:known] = self.found.shares @ self._hidden[-1]
         # a tridiagonal matrix: only the last two entries may differ from zero
         expected[known:][-2:] = [*self.off_diagonal[-1:], inside[-1]]
@@ -275,8 +276,7 @@ class Chain:
     def _remainders(self, coordinates: Floats) -> Floats:
         tails = torch.cat([self._tails, self._next[None]])
         shares = self._shares(coordinates)
-        # the tails are not orthonormal, so lengths need their Gram matrix; rounding may make a square
-        # negative
+        # the tails are not orthonormal, so lengths need their Gram matrix; rounding may leave less than 0
         return np.sqrt(np.maximum((shares * (numbers(inner_products(tails, tails.mT)) @ shares)).sum(0), 0))
 
     def ceiling(self, top: int, doubt: float) -> float:
@@ -295,6 +295,7 @@ class Chain:
         dim = len(self._next) - len(self.found.values)
         off_diagonal = [
             *self._all_off_diagonal[:-1],
+            # the length even where it counts as rounding: with 0 the bound would claim that nothing is left
             self._remainder if len(self.rows) < len(self._next) else 0.0,
         ]
         highest = float(nodes.max()) + _reach(nodes, off_diagonal, dim, doubt) + self.noise
@@ -343,6 +344,7 @@ def _reach(nodes: Floats, off_diagonal: list[float], dim: int, doubt: float) -> 
         return 0.0
     gaps = nodes.max() - nodes
     log_gaps = np.log(gaps, where=gaps > 0, out=np.full(len(gaps), -np.inf))
+    # the component is below t sqrt(pi / (2 dim)) with a probability of at most t, see `extremes`
     least = math.log(doubt) + math.log(math.pi / (2 * dim)) / 2
     # in logarithms: a product of many off-diagonal entries overflows or vanishes
     level = float(np.log(off_diagonal).sum()) - least

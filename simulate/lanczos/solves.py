@@ -198,6 +198,7 @@ class _Search:
         """Restart some rows from their best solutions; return whether the true residual of any of them fell."""
         start = self.best[which]
         left = self._rows[which]
+        # the residual of a zero start is the right-hand side: no product
         if bool(start.any()):
             left = left - self._operator(start)
             self.products += 1
@@ -240,6 +241,7 @@ class _Search:
     def _nearly(self, left: Tensor) -> Tensor:
         if self._near is None:
             return left.clone()
+        # the preconditioner may have another precision, since only the speed depends on it
         near = self._near(left.to(self._near.dtype)).to(left.dtype)
         rounding = _ROUNDINGS * torch.finfo(left.dtype).eps * row_lengths(left) * row_lengths(near)
         if bool((dots(left, near) < -rounding).any()):

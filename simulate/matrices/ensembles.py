@@ -27,6 +27,7 @@ _RESIDUAL = 1e-10
 # In units of dim^(1/3) the top eigenvector falls off like an Airy function: exp(-2/3 12^1.5) is 1e-12 here.
 _TRIDIAGONAL_ROWS = 12.0
 
+# LAPACK's code for eigenvalues that are asked for by index
 _BY_INDEX = 2
 _FOUND: Any = scipy.linalg.get_lapack_funcs(("stebz", "stein"), dtype=np.float64)
 _STEBZ, _STEIN = _FOUND
@@ -158,6 +159,7 @@ def _bisected(diagonal: Floats, off_diagonal: Floats, place: int) -> Any:
     """Return the eigenvalue of `eigenpair` by bisection, with the data needed for its vector."""
     if len(diagonal) == 1:  # which the routines refuse
         return diagonal, None, None
+    # "B": ordered by blocks, as the routine for the eigenvector requires
     _, values, blocks, splits, failed = _STEBZ(
         diagonal, off_diagonal, _BY_INDEX, 0.0, 1.0, place + 1, place + 1, 0.0, "B"
     )

@@ -186,6 +186,7 @@ def _wishart(
     added: bool = False,
 ) -> Extreme:
     """Compute extremes from the lower bidiagonal factor, whose first entry is the length of the noise's first row."""
+    # beyond, the chi-squares along the diagonal have no degree of freedom left
     rows = min(edge_rows(dim, min(dim, samples)), samples + 1)
 
     def draw(rng: np.random.Generator, theta: float) -> tuple[Floats, Floats]:

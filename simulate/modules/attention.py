@@ -96,6 +96,7 @@ def attention(layer: nn.MultiheadAttention, packed: nn.Linear) -> Attention:
             scores = scores + _additive_mask(mask, scores)
         if key_padding_mask is not None:  # of positions of keys, (N, S)
             scores = scores + _additive_mask(key_padding_mask.reshape(len(scores), 1, 1, -1), scores)
+        # as torch: a row that is masked throughout gives NaN with weights, and zeros without
         weights = scores.softmax(-1) if need_weights else _masked_softmax(scores)
         output = layer.out_proj((weights @ v).transpose(1, 2).flatten(2))
         weights = weights.mean(1) if average_attn_weights else weights

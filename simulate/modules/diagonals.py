@@ -224,6 +224,7 @@ def hessian_diagonal(objective: Objective, *, most: int = 10_000) -> Tensor:
     if by_units is None:
         by_units, rows = {}, _blocks_by_product(curved, {}, most)
     found = torch.zeros(objective.dim, dtype=objective.dtype, device=objective.device)
+    # without a block of its own in the H-term, a tensor has the diagonal of G
     if len(curved) < len(places):
         found = gauss_newton_diagonal(objective)
     for place, values in by_units.items():
@@ -308,6 +309,7 @@ def _site_diagonal(site: Site, names: Iterable[str], slope: Tensor, samples: int
             one = unit(j)
             (bent,) = slopes(slope, site.nudge, one)
             for name, values in found.items():
+                # sum over outputs j, k of ds_j/dw C_jk ds_k/dw, with C the second derivative, by columns
                 pair = [site_gradients.per_sample(site, name, c[None], samples) for c in (one, bent)]
                 values += (pair[0] * pair[1]).sum((0, 1))
         return found

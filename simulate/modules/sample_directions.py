@@ -164,6 +164,7 @@ def sample_directions(
             chosen = (
                 rng.choice(able, min(probes, len(able)), replace=False).tolist() if len(largest) > 1 else []
             )
+            # every process chooses by itself, so the choices must agree
             ranks.require_same(vectors=(repr((heaviest, chosen)),))
             before = sum(ranks.gathered("sizes", len(tops))[: ranks.rank])
             heavies = _eigenvectors(objective, tops, before, heaviest, basis)

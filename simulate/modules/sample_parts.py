@@ -89,6 +89,7 @@ class Outer:
         self._shape = outputs.shape
         self.slope = slope.detach().reshape(samples, -1) / self._share
         self._bend = closed() if closed else partial(directional, slope, free)
+        # closed forms are those of losses that sum over the samples
         if closed is None:
             self._require_uncoupled()
 
@@ -218,6 +219,7 @@ def roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
         blocks = finite_derivatives(outer.blocks(part)).double()
         factors = _eigen((blocks + blocks.mT) / 2)
     values, vectors = finite_derivatives(factors[0]), factors[1]
+    # largest first, so that the zeros are cut off at the end
     order = values.abs().argsort(1, descending=True)
     values, vectors = values.gather(1, order), vectors.gather(2, order[:, None].expand_as(vectors))
     # smaller eigenvalues are rounding and add nothing to the rank

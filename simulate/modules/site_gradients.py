@@ -238,6 +238,7 @@ def _windows(layer: Any, inputs: Tensor, samples: int) -> Tensor:
     for axis, (size, stride, dilation) in enumerate(
         zip(layer.kernel_size, layer.stride, layer.dilation, strict=True), start=2
     ):
+        # `unfold` knows no dilation: windows are taken in full length and thinned, all as views
         padded = padded.unfold(axis, dilation * (size - 1) + 1, stride)[..., ::dilation]
     spatial = len(layer.kernel_size)
     patches = padded.movedim(tuple(range(2 + spatial, 2 + 2 * spatial)), tuple(range(2, 2 + spatial)))

@@ -43,7 +43,7 @@ def covariance_factor(
 
 
 def residuals(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return probabilities minus one-hot labels, (..., N, K); the label's entry is minus the sum of the others."""
+    """Return probabilities minus one-hot labels, (..., N, K)."""
     index = labels[:, None].expand(*logits.shape[:-1], 1)
     others = functional.softmax(logits, -1).scatter(-1, index, 0.0)
     # p - 1 would cancel where the label is nearly certain

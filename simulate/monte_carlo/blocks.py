@@ -82,6 +82,7 @@ class Block:
         from simulate.monte_carlo import philox
 
         keys = torch.tensor(self.keys, device=self.device)
+        # draws are numbered, or two draws of a replicate would give the same numbers
         return philox.counted_normal(keys, math.prod(shape), draw=next(self._draws)).view(len(self), *shape)
 
 
@@ -142,6 +143,7 @@ def run_block(
         If a score is not one number or one vector per replicate (NaN and infinity pass: the verdict names them).
     """
     device = own_gpu(device)
+    # the time of this thread stands still while a GPU computes
     clock = time.thread_time if device == "cpu" else time.perf_counter
     started = clock()
     names = [(seed, experiment, point, size * index + i) for i in range(size)]

@@ -347,9 +347,11 @@ class _Loss:
             if all(float(torch.tensor(x, dtype=torch.float64).to(kind)) == x for x in every)
         )
         kind = next(exact, torch.float64)
+        # outputs far larger than the loss leave their own rounding in it
         rounding = 10 * torch.finfo(kind).eps * float(self._part.outputs.abs().max())
         least = _PRECISIONS[kind] * max(map(abs, every)) + rounding
         close = math.isfinite(expected) and abs(self.whole - expected) <= least
+        # a loss with another value in a second call is random, not coupled
         if close or self._value(self._part) != self.whole:
             return ""
         return SUM if abs(self.whole - sum(losses)) <= least else _NEITHER[self._objective.reduction]

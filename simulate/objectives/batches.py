@@ -385,6 +385,7 @@ class Tally:
         each = _row_checksums(rows(targets), [*tensors(inputs), *tensors(targets)])
         self.sums[0] += float(each.sum())
         self.sums[1] += float(each.square().sum())
+        # checksums of both signs cancel in their sum, so its rounding is measured against their sizes
         self.scale += float(each.abs().sum())
 
     def require(self, other: Tally) -> None:

@@ -131,6 +131,7 @@ def graph_nodes(ends: Iterable[Tensor | None]) -> set[Any]:
     """
     found: set[Any] = set()
     moving = (end for end in ends if end is not None and end.requires_grad)
+    # not `grad_fn`, which a leaf does not have
     left: list[Any] = [torch.autograd.graph.get_gradient_edge(end).node for end in moving]
     while left:
         node = left.pop()

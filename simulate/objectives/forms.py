@@ -102,7 +102,7 @@ def arguments(model: nn.Module, inputs: Any) -> tuple[tuple[Any, ...], dict[str,
     (({'left': 1, 'right': 2},), {})
     >>> arguments(nn.Bilinear(1, 1, 1), {"input1": 1, "third": 2})
     Traceback (most recent call last):
-    ValueError: inputs must be what forward takes, input1, input2, got third too and no input2; leave out ...
+    ValueError: inputs must be the arguments of forward, input1, input2, got third too and no input2; leave out ...
     """
     if not isinstance(inputs, Mapping):
         return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
@@ -125,7 +125,7 @@ def arguments(model: nn.Module, inputs: Any) -> tuple[tuple[Any, ...], dict[str,
     got = " and ".join([*got, f"no {', '.join(missing)}"] if missing else got)
     takes = ", ".join(p.name for p in parameters if p.kind in (*_NAMED, *_PLACED))
     raise ValueError(
-        f"inputs must be what forward takes, {takes}, got {got}; leave out or add what differs, or wrap the model"
+        f"inputs must be the arguments of forward, {takes}, got {got}; leave out or add what differs, or wrap the model"
     )
 
 
@@ -339,8 +339,8 @@ class Labels:
         found = _matching_losses(own, losses)
         if sum(found) != 1:
             raise ValueError(
-                "labels must be those of a model whose own loss is the cross-entropy of its logits with them, moved"
-                f" by one position or as they stand, got {'both' if found[0] else 'neither'}: {own:.6g};"
+                "the model's own loss must be the cross-entropy of its logits with the labels either shifted by one"
+                f" position or unshifted, got {'both' if found[0] else 'neither'}: {own:.6g};"
                 " give pairs (inputs, targets)"
             )
         return found[0]

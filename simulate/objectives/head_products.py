@@ -59,6 +59,7 @@ def head_product(
             torch.cat([chunk.slope @ weight for chunk in stored or chunks()]).view_as(hidden).requires_grad_()
         )
     else:
+        # an expanded zero takes no memory, and only the derivative by it is used
         steep = hidden.new_zeros(()).expand_as(hidden).requires_grad_()
     back_to_body = slopes(hidden, leaves, steep, again=True)
 

@@ -106,10 +106,12 @@ def head_of(objective: ObjectiveLike, inputs: Any) -> Head | None:
                     if type(part) is nn.Linear and "forward" not in vars(part) and not hooked(part):
                         stack.callback(part.register_forward_hook(note).remove)
                 outputs = objective.returned(leaves, inputs)
+            # the model must return this very tensor, not one that is computed from it
             last = [found for found in calls if found[2] is outputs]
             if len(last) != 1 or outputs.ndim != 3 or outputs[0].numel() < LARGE:
                 return None
             layer, hidden, _ = last[0]
+            # a layer that is called elsewhere too cannot be replaced by the identity
             if hooked(layer) or sum(other is layer for other, *_ in calls) != 1:
                 return None
             path = next(name for name, module in objective.model.named_modules() if module is layer)

@@ -197,7 +197,7 @@ class BatchLoss:
                 self.function(_ModelStandIn(self.model, _raise_call), _by_attribute(batch))
         except _CalledError as call:
             return _as_inputs(self.model, *call.args)
-        raise ValueError(f"loss must call the model, got {self.__name__} that returns without a call of it")
+        raise ValueError(f"loss must call the model, got {self.__name__} that returns without calling it")
 
     def __call__(self, outputs: Tensor, batch: Any) -> Tensor:
         """Return the loss of a batch for these outputs of the model."""
@@ -240,6 +240,7 @@ class _Pairs:
 
 def _equal(one: Any, other: Any) -> bool:
     pairs = zip(tensors(one), tensors(other), strict=True)
+    # NaN is not equal to itself
     return all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs)
 
 
@@ -276,7 +277,7 @@ def _explain_misuse(name: str) -> Iterator[None]:
         if _ModelStandIn.__name__ not in str(error):
             raise
         raise ValueError(
-            f"loss must call the model and use it in no other way, got {name} that does: {error}; if it is a function"
+            f"loss must use the model only by calling it, got {name} that does otherwise: {error}; if it is a function"
             " of outputs and targets, name its first argument outputs"
         ) from error
 
@@ -290,7 +291,7 @@ class _Returned:
     def __getitem__(self, name: Any) -> Tensor:
         if name != self._field:
             raise ValueError(
-                f"loss must take {self._field!r} of what the model returns, got one that takes {name!r}: name that by"
+                f"loss must use output {self._field!r} of the model, got one that uses {name!r}: name that by"
                 " field=, or leave loss out where the model computes its own"
             )
         return self._outputs
@@ -300,7 +301,7 @@ class _Returned:
 
     def __iter__(self) -> Iterator[Any]:
         raise ValueError(
-            f"loss must take {self._field!r} alone of what the model returns, got one that takes all"
+            f"loss must use only output {self._field!r} of the model, got one that uses all outputs"
         )
 
 

@@ -230,12 +230,12 @@ def require_ready(model: nn.Module) -> None:
         If it is compiled, or one of its tensors has no values yet, has them on another machine, or is not dense.
     """
     if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
-        raise ValueError(
-            f"model must be the module itself, got it in a {type(model).__name__}; give what this has as .module"
-        )
+        raise ValueError(f"model must be the module itself, got a {type(model).__name__}; pass its .module")
     for part in model.modules():
         if isinstance(part, torch.jit.ScriptModule):
-            raise ValueError(f"model must be a module of Python, got a compiled one: {part.original_name!r}")
+            raise ValueError(
+                f"model must be a Python module, got a TorchScript module: {part.original_name!r}"
+            )
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         if is_lazy(tensor):
             raise ValueError(

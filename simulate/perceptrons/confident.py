@@ -82,6 +82,7 @@ class ConfidentMlp(ProjectedMlp):
             both = torch.stack([logits.argmax(1), labels])
             top, own = functional.one_hot(both, logits.shape[1]).to(logits)
             sure = top - own
+            # samples near a tie are in the terms of the base class
             sure[close] = 0
             self._rest = _sum_over_samples(weights, hidden, masks, directions, sure / len(x))
 

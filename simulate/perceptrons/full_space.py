@@ -122,6 +122,7 @@ class _FullMlp:
             for upper in range(1, len(self.weights))
             for lower, transport in self._transports(upper)
         )
+        # twice: the blocks above the diagonal are the transposes
         return math.sqrt(2 * max(float(square), 0.0)) / self.samples
 
     def inner_product(self) -> float:

@@ -210,6 +210,7 @@ class PerceptronSamples(Samples):
             if self._depends_on_below(index):
                 across = block.permute(0, 2, 1, 3).reshape(groups, out, -1)
                 r = (layer.above @ across).view(groups, -1, count, fan_in)
+                # its part along the activations is in p already
                 found.append(_orthogonal_part(r, layer.below))
         return torch.cat(found, dim=-1)
 
@@ -277,6 +278,7 @@ class PerceptronSamples(Samples):
                 blocks[one.layer][other.layer].add_(found)
                 if one is not other:
                     blocks[other.layer][one.layer].add_(found.mT)
+        # from the order of the blocks, with biases as last columns, to that of the flat parameters
         flat = torch.cat([b.flatten() for b in self._blocks(torch.arange(self.dim))]).argsort()
         return total[:, flat][:, :, flat] / self.size
 
@@ -303,9 +305,10 @@ class PerceptronSamples(Samples):
         return pre, moved
 
     def _softmax_rate(self, moved: Tensor) -> Tensor:
-        """Return (diag p - p p') times vectors, relative to the likeliest class: nothing cancels near one-hot."""
+        """Return (diag p - p p') times vectors."""
         p = self._softmax[:, :, None]
         top = p.argmax(-1, keepdim=True).expand(*moved.shape[:-1], 1)
+        # relative to the likeliest class, so that nothing cancels near one-hot
         contrast = moved - moved.gather(-1, top)
         return p * (contrast - (p * contrast).sum(-1, keepdim=True))
 

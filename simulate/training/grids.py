@@ -320,6 +320,7 @@ def checkpoints(
     networks = torch.arange(len(batches), device=own[0].device)
     for step in range(at[-1] + 1):
         if step in at:
+            # the rule moves parameters and memory in place
             found.append(TrainingState(*copy.deepcopy((step, own, memory))))
         if step == at[-1]:
             break

@@ -80,6 +80,7 @@ def population(matrices: ArrayLike) -> Population:
     """
     matrices = _symmetric(matrices)
     values, basis = np.linalg.eigh(matrices.mean(axis=0))
+    # along flat directions no step moves the weights, so any rate is stable there
     curved = np.flatnonzero(values > _FLAT * values[-1])[::-1]
     if len(curved) == 0 or values[-1] <= 0:
         raise ValueError("matrices must be positive semidefinite and not all zero")
@@ -254,10 +255,12 @@ def sgd_steps(
     values, vectors = np.linalg.eigh(covariance)
     if not values[0] >= -_ROUNDING * np.abs(values).max():
         raise ValueError(f"moment must be positive semidefinite, got the eigenvalue {values[0]:.3g}")
+    # rounding may leave eigenvalues below 0
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     found = []
     for rng in block.streams:
         w = rng.standard_normal((runs, len(root))) @ root.T
+        # the first of a random order: draws without replacement, for all runs at once
         drawn = rng.random((runs, size)).argsort(axis=1)[:, :batch_size]
         gradients = (matrices[drawn].mean(axis=1) @ w[..., None])[..., 0]
         change = ((w - rate * gradients) ** 2 - w**2).sum(axis=1)
@@ -398,6 +401,7 @@ def _top_pair(product: Callable[[Floats], Floats], start: Floats) -> tuple[float
     if basis is not None:
         whole = basis @ np.stack([product(unit) for unit in basis]).T
         values, vectors = np.linalg.eigh((whole + whole.T) / 2)
+        # projected on the whole eigenspace, since a single eigenvector of it need not be positive
         top = vectors[:, values >= (1 - _ACCURACY) * values[-1]]
         return float(values[-1]), top @ (top.T @ (basis @ flat)) @ basis
     operator = sparse.LinearOperator((size, size), lambda x: product(x.ravel()), dtype=np.float64)
@@ -431,6 +435,7 @@ def _factor(matrix: Floats) -> Floats:
     lower, pivots, rank = np.tril(packed[0])[:, : packed[2]], packed[1] - 1, packed[2]
     factor = np.empty((len(matrix), rank))
     factor[pivots] = lower
+    # LAPACK takes an indefinite matrix for one of lower rank; only the product shows the difference
     error = np.abs(factor @ factor.T - matrix).max(initial=0.0)
     if not error <= _ROUNDING * np.abs(matrix).max(initial=0.0):
         raise ValueError(f"matrices must be positive semidefinite, got a matrix with an error of {error:.3g}")

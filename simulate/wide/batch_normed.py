@@ -144,6 +144,7 @@ def batch_normed_gram(network: WideNetwork, activation: ActivationLike) -> Tenso
     """
     signals = batch_normed_signals(network, activation)
     n, samples, outputs = signals.outputs.shape
+    # 1 is the square of the derivative by the bias
     last = _overlap(signals.activations[-1]) + 1.0
     total = (
         torch.eye(outputs, dtype=last.dtype, device=last.device)[:, None, :, None] * last[:, None, :, None]
@@ -204,6 +205,7 @@ def _coupled_layers(
             part = delta[:, rows]
             mixed = (overlap @ part.flatten(1)).view_as(part)
             total[rows, rows.start :].addbmm_(mixed, delta[:, rows.start :].mT)
+    # only the tiles on and above the diagonal were added up
     return total.triu() + total.triu(1).mT
 
 

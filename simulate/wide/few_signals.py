@@ -114,6 +114,7 @@ def _pull_back(block: Block, delta: Tensor, basis: Tensor, products: Tensor, dev
     """Return rows `delta` (n, C T, units above) times the weights, whose products with the basis are `products`."""
     triangular = _triangular(delta.mT)
     rest = triangular.mT @ block.normal(triangular.shape[1], basis.shape[1]).mul_(deviation)
+    # along the basis the fresh draws are replaced by the products that the forward pass has drawn
     return rest + (delta @ products.mT - rest @ basis) @ basis.mT
 
 

@@ -93,6 +93,7 @@ def cross_entropy_gram(gram: Tensor, logits: Tensor) -> Tensor:
     """
     shares = torch.softmax(logits, -1)
     roots = shares.sqrt()
+    # a root in closed form: the roots of probabilities are a unit vector, so 1 - r r' is a projection
     factor = torch.diag_embed(roots) - shares[..., :, None] * roots[..., None, :]
     return torch.einsum("nsjk,njmst,ntmi->nkist", factor, gram, factor)
 
@@ -115,6 +116,7 @@ def averaged(gram: Tensor) -> Tensor:
     outputs, samples = gram.shape[1], gram.shape[-1]
     blocks = gram.diagonal(dim1=1, dim2=2).mean(-1)
     own = blocks.diagonal(dim1=1, dim2=2).mean(-1)[:, None, None]
+    # a single sample has no pairs
     pair = (blocks.sum((1, 2))[:, None, None] - samples * own) / max(samples * (samples - 1), 1)
     one = torch.eye(samples, dtype=gram.dtype, device=gram.device)
     block = pair + (own - pair) * one

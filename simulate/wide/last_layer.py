@@ -102,6 +102,7 @@ def normalised(outputs: Tensor) -> Tensor:
 def projected_gram(gram: Tensor, normalisation: Normalisation) -> Tensor:
     """Return A K A, the Gram of the gradients of the normalised outputs: same shape."""
     n, outputs = gram.shape[:2]
+    # contiguous, so that both flattened forms are views of the same numbers
     total = gram.transpose(2, 3).clone(memory_format=torch.contiguous_format)
     rows, columns = total.flatten(3, 4), total.flatten(1, 2)
     for k in range(outputs):
@@ -119,6 +120,7 @@ def _less_mean(outputs: Tensor) -> Tensor:
 
 def _deviation(outputs: Tensor) -> Tensor:
     deviation = _less_mean(outputs).square().mean(-1).sqrt()
+    # the mean of a large constant output leaves rounding, which would count as a deviation
     rounding = _ROUNDINGS * torch.finfo(outputs.dtype).eps * outputs.abs().amax(-1)
     if not bool((deviation > rounding).all()):
         raise ValueError(

@@ -62,6 +62,7 @@ def layer_normed_signals(
     def normalise(u: Tensor, _: int) -> Tensor:
         centred = u - u.mean(-1, keepdim=True)
         variance = centred.square().mean(-1) + eps
+        # where all units agree nothing is left: 0 as for a single unit, not infinity
         inverses.append(torch.where(variance > 0, variance.rsqrt(), 0.0))
         return centred * inverses[-1][..., None]
 

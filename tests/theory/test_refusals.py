@@ -185,7 +185,7 @@ SPECIAL = {
         ({"samples": 1}, "an integer >= 2"),
         (
             {"q1": None, "q2": None, "weight_variance": 0.0},
-            "weight_variance must be such that the outputs vary, got 0.0",
+            "weight_variance must be such that outputs differ between samples, got 0.0",
         ),
         (
             {"q1": None, "q2": None, "weight_variance": 1e-60, "bias_variance": 0.0, "activation": "relu"},
@@ -231,7 +231,7 @@ SPECIAL = {
     "fisher.batch_norm_largest": [({"activation": "tanh"}, "of a mean other")],
     "fisher.batch_norm_largest_odd": [
         ({"activation": "relu"}, "odd"),
-        ({"activation": CUBIC}, "of a linear part"),
+        ({"activation": CUBIC}, "with a linear part"),
         ({"input_ratio": 1e-3}, "such that sizes differ"),
     ],
     "fisher.tangent_kernel_statistics": [
@@ -359,7 +359,7 @@ SPECIAL = {
     "learning_rates.noise_scale.best_step_rate": [
         (
             {"curvature": -9.0, "noise": 1.0},
-            "such that it and the noise over b have a positive sum",
+            "above minus the noise over b",
         )
     ],
     "learning_rates.noise_scale.critical_batch_size": [
@@ -385,12 +385,12 @@ SPECIAL = {
     ],
     "linear_network.linear_network_edge": [
         ({"ratio": [1.0, 2.0]}, "a scalar"),
-        ({"ratio": 1e-200}, "such that no shape"),
+        ({"ratio": 1e-200}, "such that its shapes are"),
         ({"width_ratios": [1.0]}, "a sequence of 2"),
     ],
     "linear_network.linear_network_largest": [
         ({"samples": 1}, "an integer >= 2"),
-        ({"width_ratios": [1e-80, 1e80]}, "such that no shape"),
+        ({"width_ratios": [1e-80, 1e80]}, "such that its shapes are"),
     ],
     "loss_change.quadratic_change": [
         ({"gradient": 1.0}, r"of shape \(\.\.\., P\)"),
@@ -400,7 +400,9 @@ SPECIAL = {
         ({"rate": [1.0, 2.0], "hessian": np.ones((3, 2, 2))}, "gradient, hessian must be broadcastable"),
         ({"rate": 1e200}, f"rate, gradient, hessian, preconditioner {OVERFLOW}"),
     ],
-    "loss_change.sign_averaged_change": [({"preconditioner": np.eye(2)}, "of eigenvalues that differ")],
+    "loss_change.sign_averaged_change": [
+        ({"preconditioner": np.eye(2)}, "a matrix with distinct eigenvalues")
+    ],
     "loss_change.mean_descent_limit": [({"squared_gradients": [0.0], "sharpness": [1.0]}, "not all 0")],
     "order_parameters.order_parameters": [
         ({"depth": 10**9}, "at most 100000"),
@@ -450,12 +452,12 @@ SPECIAL = {
         ({"batches": [0, 1]}, "indices of samples"),
         ({"batches": [[0, 7]]}, "between 0 and 6"),
         ({"batches": [[-1, 2]]}, "between 0 and 6"),
-        ({"batches": [[3, 3]]}, "without a sample twice"),
+        ({"batches": [[3, 3]]}, "without repeated samples"),
         ({"statistics": {}}, "the result of own_directions"),
     ],
     "rmt.profiled_fourth_moment": [({"dim": 3}, "even")],
     "rmt.sparse_fourth_moment": [({"dim": 3}, "per_row must be at most dim")],
-    "rmt.rank_one_stieltjes": [({"u": 1.7}, "no eigenvalue")],
+    "rmt.rank_one_stieltjes": [({"u": 1.7}, "neither 0 nor the spike")],
     "rmt.rank_one_inverse": [({"s": 0.0}, "different from 0")],
     "rmt.overlap_cdf": [({"dim": 1, "x": 1.0}, "at least 2")],
     "rmt.subspace_share": [({"members": 227}, "an integer from 0")],
@@ -530,7 +532,7 @@ SPECIAL = {
     "zone.spiked_excess": [({"rank": 227}, "at most dim")],
     "zone.tanh_correction": [
         ({"matrices": [[[1.0]]]}, "at least two"),
-        ({"matrices": [[[1.0]], [[1.0, 2.0]]]}, "each as wide as"),
+        ({"matrices": [[[1.0]], [[1.0, 2.0]]]}, "each with as many columns as"),
         ({"matrices": [[[1.0]], [[1.0]]]}, r"x must be of shape \(\.\.\., 1\)"),
     ],
     "zone.confident_log_trace": [({"squared_slopes": [0.0]}, "not all zero")],

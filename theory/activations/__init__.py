@@ -61,7 +61,7 @@ __all__ = [
 
 Function = Callable[[Floats], Any]
 
-_MEAN = 0.7  # of 0 the errors of one parity would not be seen
+_MEAN = 0.7  # mean of the Gaussian in the test of derivatives: at 0, errors of one parity average to 0
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _require_derivatives(activation: Activation) -> None:
             y, dy = y / scale, dy / scale
             jumps = jumps_of(activation.name, f, kinks.tolist()) / scale @ normal_density(kinks - _MEAN)
             error, size = abs(weights @ (z * y - dy) - jumps), weights @ (np.abs(z * y) + np.abs(dy)) or 1.0
-            require(error < 1e-3 * size, name, "the derivative of what stands before it", activation.name)
+            require(error < 1e-3 * size, name, "the derivative of the function before it", activation.name)
 
 
 def _panels_between(kinks: Floats) -> tuple[Floats, Floats]:

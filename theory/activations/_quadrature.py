@@ -297,7 +297,7 @@ class NumericalKernels(Kernels):
         return Moments(overlap + gap, overlap, gap)
 
     def _small_overlap(self, a: float, b: float) -> float:
-        """Price's theorem from covariance 0: keeps the relative accuracy of a centred activation."""
+        """Return the overlap at a small covariance, by Price's theorem from covariance 0."""
         mean = average(self.name, lambda level: self._mean(a, level), lambda x: np.append(x[1], x[1]))[0]
         if b == 0:
             return float(mean**2)
@@ -418,6 +418,7 @@ def _rule(scale: float, level: int) -> tuple[Floats, Floats]:
 
 def _normal_weights(z: Floats) -> Floats:
     weights = np.exp(-0.5 * z**2)
+    # over their sum, so that the average of a constant is exact
     return weights / weights.sum()
 
 
@@ -548,7 +549,7 @@ class PiecewiseLinear(Kernels):
 
 
 def _angles(variance: float, covariance: float, gap: float) -> tuple[float, float]:
-    """Angle between the inputs and its supplement, from the smaller one: arccos would lose it."""
+    """Return the angle between the inputs, and its supplement."""
     if variance == 0:
         return 0.0, math.pi
     # from the half angle: arccos of a number near 1 loses half of the digits
@@ -557,11 +558,11 @@ def _angles(variance: float, covariance: float, gap: float) -> tuple[float, floa
 
 
 def _sine_excess(x: float) -> float:
-    """Difference sin x - x cos x, by its series where the two terms cancel."""
+    """Return sin x - x cos x."""
     if x >= 0.2:
         return math.sin(x) - x * math.cos(x)
     y = x * x
-    # the series, since both terms agree to x^3 / 3
+    # the series, since both terms differ by about x^3 / 3 only
     return x * y * (1 / 3 - y * (1 / 30 - y * (1 / 840 - y * (1 / 45360 - y / 3991680))))
 
 

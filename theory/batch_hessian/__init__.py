@@ -321,6 +321,7 @@ def composed_batch_eigenvalue(
     largest = np.abs(eigenvalue) + 2 * scale
     representable(largest, eigenvalue=eigenvalue, sigma=sigma, dim=dim, batch_size=batch)
     top = outliers.additive_wigner(_without_noise(eigenvalue, edge), sigma=scale).eigenvalue
+    # at B = N the full-data eigenvalue itself, free of rounding
     return np.where(rest > 0, top, eigenvalue)[()]
 
 
@@ -399,7 +400,7 @@ def _in_a_data_set(
 
 
 def _without_noise(eigenvalue: Floats, edge: Floats) -> Floats:
-    """The larger root of x + (edge/2)^2/x = eigenvalue, from the two distances to the bulk."""
+    """Return the larger root x of x + (edge/2)^2/x = eigenvalue."""
     ratio = edge / np.where(eigenvalue == 0, 1.0, np.abs(eigenvalue))
     # in factors: 1 - ratio^2 would cancel near the bulk
     return eigenvalue * ((1 + np.sqrt(1 - ratio) * np.sqrt(1 + ratio)) / 2)

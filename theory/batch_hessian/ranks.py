@@ -59,6 +59,7 @@ def ggn_rank_bound(batch_size: int, outputs: int, dim: int) -> int:
     >>> [ggn_rank_bound(batch, 2, 100) for batch in (1, 4, 16, 64, 256)]
     [1, 4, 16, 64, 100]
     """
+    # outputs - 1: a constant added to all logits changes nothing
     return min(count("dim", dim), count("batch_size", batch_size) * (count("outputs", outputs) - 1))
 
 
@@ -124,6 +125,7 @@ def sample_rank_bound(widths: Sequence[int], *, biases: bool = True) -> int:
     (49, 48)
     """
     *hidden, outputs = _widths(widths)
+    # without biases delta' dW h is a combination of the forms of either kind, in every hidden layer
     shared = 0 if flag("biases", biases) else len(hidden)
     return max(2 * sum(hidden) + outputs - 1 - shared, 0) if outputs > 1 else 0
 

@@ -316,7 +316,7 @@ def second_order_coefficient(eigenvalues: ArrayLike, variances: ArrayLike) -> Fl
     require(eigenvalues.ndim >= 1 and eigenvalues.shape[-1] >= 1, "eigenvalues", "a vector", eigenvalues)
     eigenvalues, variances = together(eigenvalues=eigenvalues, variances=(nonnegative, variances))
     gaps = eigenvalues[..., :1] - eigenvalues[..., 1:]
-    require(gaps != 0, "eigenvalues", "different from the first one, beyond it", eigenvalues)
+    require(gaps != 0, "eigenvalues", "different from the first one in all other places", eigenvalues)
     return np.sum(variances[..., 1:] / np.where(gaps == 0, 1.0, gaps), axis=-1)
 
 
@@ -366,7 +366,7 @@ def second_order_eigenvalue(
 def checked_sizes(
     batch_size: ArrayLike, dataset_size: ArrayLike, name: str = "batch_size"
 ) -> tuple[Floats, Floats]:
-    """B, and 1 - B/N exactly 0 at B = N: their quotient is 1/b, which may overflow where b does not."""
+    """Return B and 1 - B/N, whose quotient is 1/b."""
     batch, total = together(
         **{
             name: positive(name, batch_size),
@@ -375,6 +375,7 @@ def checked_sizes(
     )
     require(batch <= total, name, "at most dataset_size", batch_size)
     bounded = np.where(np.isfinite(total), total, 1.0)
+    # two numbers, since 1/b may overflow where b does not; (N - B) / N keeps its digits where B is near N
     return batch, np.where(np.isfinite(total), (bounded - batch) / bounded, 1.0)
 
 
@@ -386,12 +387,14 @@ def inverse_size(name: str, size: ArrayLike, dataset_size: ArrayLike) -> Floats:
 
 
 def joined_sizes(b: Floats, total: Floats) -> Floats:
-    """B whose 1/B - 1/N is 1/b, from the smaller of b and N, which holds where the other overflows."""
+    """Return the batch size B with 1/B - 1/N = 1/b."""
+    # divided by the larger of b and N, which may be infinite
     return np.where(b <= total, b / (1 + b / total), total / (1 + total / np.where(b > 0, b, 1.0)))
 
 
 def over(value: Floats, batch: Floats, rest: Floats) -> Floats:
-    """`value` / b; 0 at B = N, even where `value` / B overflows."""
+    """Return `value` / b."""
+    # 0 at B = N, even where `value` / B overflows
     return rest * (np.where(rest > 0, value, 0.0) / batch)
 
 

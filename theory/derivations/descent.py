@@ -158,6 +158,7 @@ def heavy_ball_rate() -> Derivation:
     4/(sqrt(L) + sqrt(mu))**2
     """
     big, small, top, low, root, step, lam, x = sp.symbols("L mu l m s a lambda x", positive=True)
+    # in l and m, the roots of L and mu, all sides are rational, as the check of a difference requires
     solved = sp.solve([step * low - (1 - root), step * top - (1 + root)], [step, root], dict=True)[0]
     momentum = solved[root] ** 2
     require_zero(solved[step] - 2 / (top + low), "learning rate of heavy ball")

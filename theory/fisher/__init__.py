@@ -275,6 +275,7 @@ def eigenvalue_statistics(
     network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = Size(network, width, samples, outputs, finite_width)
     own, shared, t, c = size.own, size.shared, size.samples, size.outputs
+    # quotients first, since squares of the entries may overflow
     mean_square = (t - 1) / t * shared * (shared / size.parameters) + own * (own / size.parameters) / t
     statistics = FisherStatistics(
         mean=c * (own / size.parameters),
@@ -415,6 +416,7 @@ def _covariances(given: ArrayLike) -> Floats:
 def _largest(q: Floats, shared: float, gap: float) -> float:
     """Where the largest eigenvalue of the matrix of the docstring falls through 1."""
     weights, vectors = np.linalg.eigh(q)
+    # a covariance has no negative eigenvalues but for rounding
     weights = np.maximum(weights, 0.0)
     highest = float(weights.max())
     # distances from the pole gap * highest: of the blocks of one sample, and of both parts together

@@ -405,7 +405,7 @@ def _normalised_outputs(preactivations: ArrayLike) -> tuple[Floats, Floats]:
     root = np.sqrt(((deviation / size) ** 2).mean(axis=1, keepdims=True))
     precision = (1 / root / size) ** 2
     representable(precision, preactivations=preactivations)
-    rule = "of a variance whose inverse does not vanish"
+    rule = "small enough for 1/variance not to vanish"
     require(precision.max() > 0, "preactivations", rule, preactivations)
     return deviation / size / root, precision[:, 0]
 

@@ -558,6 +558,7 @@ def deviation_share(
     network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
     m, t = count("width", width), _several(samples)
     _require_variation(network)
+    # in deeper networks the covariance of the noise is known only if no slope fluctuates
     short = network.depth <= 3 or not any(network.moments.backward_gap)
     require(short, "depth", "at most 3 unless all layers are linear", depth)
     overlap = deviation_overlap(network)
@@ -596,4 +597,4 @@ def _several(samples: int) -> int:
 
 def _require_variation(network: Network) -> None:
     varies = _limit(network) > 0
-    require(varies, "weight_variance", "such that the outputs vary", network.drawn.weight)
+    require(varies, "weight_variance", "such that outputs differ between samples", network.drawn.weight)

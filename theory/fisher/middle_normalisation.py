@@ -272,7 +272,7 @@ def batch_norm_largest_odd(
     scale = value.moment
     even = max(value.overlap, kernels.curvature(1.0, 0.0, 1.0))
     require(even <= _TOLERANCE * scale, "activation", "odd", phi.name)
-    require(slope.overlap > _TOLERANCE * scale, "activation", "of a linear part", phi.name)
+    require(slope.overlap > _TOLERANCE * scale, "activation", "with a linear part", phi.name)
     linear = min(slope.overlap / scale, 1.0)
     population, share = _population(linear, 1 - linear, hidden / inputs)
     edge, spread = _edge(population, share * inputs / t)
@@ -283,6 +283,7 @@ def batch_norm_largest_odd(
 
 def _population(linear: float, rest: float, ratio: float) -> tuple[Floats, Floats]:
     """Eigenvalues of the population of odd units, and how many there are of each for one input."""
+    # in an angle, in which the density is smooth at both ends
     angle = (np.arange(_NODES) + 0.5) * math.pi / _NODES
     y = 1 + ratio + 2 * math.sqrt(ratio) * np.cos(angle)
     weight = 2 * ratio / _NODES * np.sin(angle) ** 2 / y
@@ -290,6 +291,7 @@ def _population(linear: float, rest: float, ratio: float) -> tuple[Floats, Float
     upper = (total + np.sqrt(np.maximum(total**2 - 4 * linear * rest, 0.0))) / 2
     alone = [linear, rest]  # of inputs that no unit sees, and of units beyond the inputs
     left = [max(1 - ratio, 0.0), max(ratio - 1, 0.0)]
+    # the smaller root from the product of both, since their difference cancels
     return np.concatenate([upper, linear * rest / upper, alone]), np.concatenate([weight, weight, left])
 
 

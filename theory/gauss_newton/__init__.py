@@ -155,6 +155,7 @@ def expected_eigenvalues(p: ArrayLike, *, dim: int, sigma_c: ArrayLike, sigma_e:
     trace, c, e = together(p=tilde.sum(axis=-1), sigma_c=c, sigma_e=e)
     fits("dim", 24 * max(trace.size, 1) * d, dim)
     bulk = (trace * e * e)[..., None]
+    # one factor at a time, since sigma_c^2 may overflow where the product does not
     outliers = bulk + c[..., None] * (d * (c[..., None] * tilde[..., : size - 1]))
     rest = np.broadcast_to(bulk, (*outliers.shape[:-1], d - size + 1))
     return np.concatenate([outliers, rest], axis=-1)
@@ -325,6 +326,7 @@ def spectrum_excess(eigenvalues: ArrayLike) -> Floats:
     values = np.atleast_1d(finite("eigenvalues", eigenvalues))
     largest = np.abs(values).max(axis=-1, keepdims=True, initial=0.0)
     require(largest > 0, "eigenvalues", "not all zero along the last axis", eigenvalues)
+    # relative to the largest, so that squares neither overflow nor vanish
     shares = values / largest
     return shares.sum(axis=-1) / np.sqrt(np.square(shares).sum(axis=-1))
 
@@ -587,6 +589,7 @@ def squared_gradient_norm(
         samples=(whole, samples),
     )
     root = np.sqrt(d)
+    # residuals add nothing without errors, also where infinity times zero would be NaN
     return np.square(root * distance * c) + np.square(root / np.sqrt(n) * np.where(error > 0, e, 0.0)) * error
 
 

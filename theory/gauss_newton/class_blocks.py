@@ -35,16 +35,16 @@ _WIDEST = 8.0
 """Largest standard deviation of logits: beyond it one class has all, and moments of the rest lose their digits."""
 
 _MOST_CLASSES = 10**6
-"""Beyond them the rounding of one logarithm, times their number, would show."""
+"""Most classes: with more, the rounding of one logarithm, multiplied by their number, would show."""
 
 _MOST_COUNTED = 2**63 - 1
-"""Classes where only their number counts: larger ones are no machine's, and no float's."""
+"""Most classes where only their number counts."""
 
 _NODES = 1200
-"""Of both trapezoidal rules, which then agree with finer ones to ten digits."""
+"""Nodes of both trapezoidal rules, which agree with finer rules to ten digits."""
 
 _REACH = 11.0
-"""Standard deviations to each side, four of which moments of the fourth order move the weight by."""
+"""Standard deviations covered on each side; moments of fourth order shift the weight by four of them."""
 
 
 def uniform_ratio(classes: int) -> float:

@@ -420,6 +420,7 @@ def nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     [0.25, 0.3333333333333333, 0.5]
     """
     upper, top, low, ratio = _roots(largest, smallest)
+    # 1 - low / top as ratio (top + low) / top, which keeps its digits for nearly equal eigenvalues
     return MomentumRates(1 / upper, ratio, np.minimum(ratio * (1 + low / top), 1.0))
 
 
@@ -562,7 +563,7 @@ def _method(
 
 
 def _roots(largest: ArrayLike, smallest: ArrayLike) -> tuple[Floats, ...]:
-    """(sqrt(L) - sqrt(mu)) / (sqrt(L) + sqrt(mu)), without cancellation for nearly equal eigenvalues."""
+    """Return L, top = sqrt(L), low = sqrt(mu), and (top - low) / (top + low)."""
     upper, lower = _ordered(largest, smallest)
     top, low = np.sqrt(upper), np.sqrt(lower)
     both = top + low

@@ -497,5 +497,10 @@ def _coupling(hessian: Floats, signs: Floats) -> Floats:
 
 def _trace_and_coupling(hessian: Floats, arguments: Floats, given: ArrayLike) -> tuple[Floats, Floats]:
     trace, coupled = np.trace(hessian), _coupling(hessian, arguments)
-    require((coupled > 0) & (trace > 0), "hessian", "of positive trace and coupling of the gradient", given)
+    require(
+        (coupled > 0) & (trace > 0),
+        "hessian",
+        "of positive trace and of positive coupling along the gradient",
+        given,
+    )
     return trace, coupled

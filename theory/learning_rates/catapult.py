@@ -53,14 +53,14 @@ __all__ = [
 
 
 _SETTLED = 1e-4
-"""What a may still lose: the sum of z^2 (4 - a), where z falls by the factor 1 - a from step to step."""
+"""Largest further loss of a at which a run counts as settled."""
 
 _MOST_STEPS = 100_000
 
 _NODES = 8192
 
 _WIDEST = 10**24
-"""Of the rule of midpoints, over the positive half of the outputs: the other ends at the same curvature."""
+"""Nodes of the midpoint rule over positive outputs (negative ones end at the same curvature); largest width."""
 
 
 class Stepped(NamedTuple):
@@ -250,6 +250,7 @@ def final_product(output: ArrayLike, product: ArrayLike) -> Floats:
             square, at, left = square[moving], at[moving], left[moving]
             if not left.size:
                 return ends.reshape(z.shape)[()]
+        # the equations contain z only as z^2
         square, at = square * (1 - at + square) ** 2, at - square * (4 - at)
     raise ConvergenceError("the curvature did not settle in 100000 steps", estimate=at)
 

@@ -327,7 +327,7 @@ def gaussian_least_squares_growth(rate: ArrayLike, *, batch_size: ArrayLike, dim
 
 
 def saturating(ratio: Floats) -> Floats:
-    """R / (1 + r) for r >= 0, however large."""
+    """Return r / (1 + r) for r >= 0, however large."""
     # two forms, since r / (1 + r) is infinity over infinity for a ratio that overflows
     low, high = np.minimum(ratio, 1.0), np.maximum(ratio, 1.0)
     return np.where(ratio <= 1, low / (1 + low), 1 / (1 + 1 / high))
@@ -344,7 +344,7 @@ def _direction(
 
 
 def _limit(eigenvalue: Floats, noise: Floats, inverse: Floats) -> Floats:
-    """(2/lambda) / (1 + nu/(lambda^2 b)), where the squares would overflow too."""
+    """Return (2/lambda) / (1 + nu/(lambda^2 b))."""
     # hypot and two quotients, since lambda^2 and nu may overflow where the rate does not
     size = np.hypot(eigenvalue, np.sqrt(noise) * np.sqrt(inverse))
     return 2 / size * (eigenvalue / size)

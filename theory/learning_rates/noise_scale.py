@@ -182,7 +182,7 @@ def best_step_rate(
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
     )
     bend = curvature + noise * inverse
-    require(bend > 0, "curvature", "such that it and the noise over b have a positive sum", curvature)
+    require(bend > 0, "curvature", "above minus the noise over b", curvature)
     return squared / bend
 
 
@@ -266,6 +266,7 @@ def critical_batch_size(squared_norm: ArrayLike, *, largest: ArrayLike, smallest
     """
     beta, top, bottom = _spectrum(squared_norm, largest, smallest)
     gap = top - bottom
+    # with equal eigenvalues the best rate grows at every batch size
     return np.where(gap > 0, beta / np.where(gap > 0, gap, 1.0) + 1, np.inf)[()]
 
 
@@ -310,6 +311,7 @@ def interpolating_rate(
     size, critical, beta, top, bottom = together(
         batch_size=size, critical=critical, squared_norm=beta, largest=top, smallest=bottom
     )
+    # numerators and denominators over m, so that a large m does not overflow
     rest = 1 - 1 / size
     below, above = 1 / (beta / size + rest * bottom), 2 / (beta / size + rest * (top + bottom))
     return np.where(size <= critical, below, above)

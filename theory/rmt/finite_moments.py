@@ -354,7 +354,7 @@ def rank_one_stieltjes(u: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> NDA
     """
     points = plane("u", u)
     _, spike, dim = together(u=np.real(points), spike=(finite, spike), dim=(whole, dim))
-    require((points != 0) & (points != spike), "u", "no eigenvalue", u)
+    require((points != 0) & (points != spike), "u", "neither 0 nor the spike", u)
     return (1 + spike / (points - spike) / dim) / points
 
 
@@ -393,7 +393,8 @@ def rank_one_inverse(s: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> Float
     """
     s, spike, dim = _near_root(s, spike, dim)
     square = (s * spike + 1) ** 2 - 4 * s * spike / dim
-    require(square >= 0, "dim", "so large that a root is real", dim)
+    require(square >= 0, "dim", "large enough for a real root", dim)
+    # the minus gives the root near -1/s; the other root is near the spike
     return (s * spike - 1 - np.sqrt(square)) / (2 * s)
 
 

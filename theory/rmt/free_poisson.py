@@ -154,6 +154,7 @@ class CompoundFreePoisson:
         x = self._clipped(x)
         v = self._inverse(x)
         size = np.where(v == 0, 1.0, np.abs(v))
+        # two quotients, since |v|^2 may vanish
         value = np.where(self._inside(x), np.imag(v) / size / size / np.pi / self._unit, 0.0)
         return np.where((x == 0) & (self.rate == 1), np.inf, value)[()]
 

@@ -273,6 +273,7 @@ class MarchenkoPastur(TailLaw):
         below, above = self._offsets(clipped)
         below = np.where(clipped == low, 0.0, np.maximum(below, 0.0))
         above = np.where(clipped == high, 0.0, np.maximum(-above, 0.0))
+        # at q = 1 the distance from the lower edge is x itself, with all of its digits
         root = np.sqrt(clipped) / math.sqrt(self._scale) if self.q == 1 else np.sqrt(below)
         return (x < low) | (x > high), clipped / self._scale, root, np.sqrt(above)
 
@@ -282,6 +283,7 @@ class MarchenkoPastur(TailLaw):
         lower, upper = _bulk_tails(below, above, self._c)
         beyond = x >= self.edges[1]  # a bulk narrower than the spacing of floats has but one edge
         lower, upper = np.where(beyond, 1.0, lower), np.where(beyond, 0.0, upper)
+        # from the smaller of the two tails, which has all of its digits
         cdf = np.where(lower <= upper, self.atom + self._weight * lower, 1 - self._weight * upper)
         sf = self._weight * upper
         return np.where(x < 0, 0.0, cdf), np.where(x < 0, 1.0, sf)

@@ -85,6 +85,7 @@ class Semicircle(TailLaw):
     def pdf(self, x: ArrayLike) -> Floats:
         """Density, 0 outside the support."""
         below, above = self._gaps(x)
+        # root by root: the product of the distances may underflow
         return 2 / math.pi / self.sigma * np.sqrt(below) * np.sqrt(above)
 
     def logpdf(self, x: ArrayLike) -> Floats:
@@ -139,7 +140,7 @@ class Semicircle(TailLaw):
 
 def _kepler(psi: Floats) -> Floats:
     """(psi - sin psi) / (2 pi), without cancellation at small `psi`."""
-    # below 0.5 the series, since psi and sin(psi) agree to psi^3 / 6
+    # below 0.5 the series, since psi and sin(psi) differ by about psi^3 / 6 only
     t = psi**2
     series = psi**3 / 6 * (1 - t / 20 * (1 - t / 42 * (1 - t / 72 * (1 - t / 110 * (1 - t / 156)))))
     return np.where(psi < 0.5, series, psi - np.sin(psi)) / (2 * math.pi)

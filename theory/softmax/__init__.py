@@ -222,6 +222,7 @@ def gamma(p: ArrayLike, *, average: bool = False) -> Floats:
     if flag("average", average):
         return batch_gammas(p).mean
     rest, top, _ = split_probabilities(p)
+    # entries relative to the runner-up: their squares vanish near one-hot
     scale = rest.max(axis=-1)
     require(scale > 0, "p", "not one-hot", p)
     return covariance_excess(rest / scale[..., None], top, scale)

@@ -180,8 +180,9 @@ def _sums(ratios: Floats, squares: Floats) -> tuple[Floats, Floats, Floats, Floa
 def _from_sums(
     sums: tuple[Floats, Floats, Floats, Floats], top: Floats, scale: Floats
 ) -> tuple[Floats, Floats]:
-    """Trace and squared norm; entries off the mode are at most 1/2, so that each difference keeps its digits."""
+    """Return trace over `scale` and squared norm over its square, from power sums."""
     mass, power, cubes, quarts = sums
+    # entries off the mode are at most 1/2, so that each difference keeps its digits
     diagonal = power - scale * (2.0 * cubes - scale * quarts)
     pairs = np.square(power) - quarts  # safe beside 2 power: ratios <= top / scale
     norm = np.square(top) * (np.square(mass) + 2.0 * power) + diagonal + np.square(scale) * pairs

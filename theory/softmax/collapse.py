@@ -240,6 +240,7 @@ def gamma_of_pairs(p: ArrayLike) -> Floats:
     pairs[..., np.arange(full.shape[-1]), np.arange(full.shape[-1])] = 0.0
     largest = pairs.max(axis=(-2, -1), keepdims=True, initial=0.0)
     require(largest > 0, "p", "not one-hot", p)
+    # products of small entries, squared below, vanish near one-hot
     pairs /= largest
     total = pairs.sum(axis=(-2, -1)) / 2
     same = np.square(pairs).sum(axis=(-2, -1)) / 2

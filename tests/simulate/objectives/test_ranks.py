@@ -94,7 +94,7 @@ def test_a_group_of_one_process_is_that_process_and_takes_the_module_itself(tmp_
         mesh = init_device_mesh("cpu", (1,))
         sharded.weight = nn.Parameter(distribute_tensor(sharded.weight.detach(), mesh, [Shard(0)]))
         for model, message in (
-            (wrapped, r"^model must be the module itself, got it in a DistributedDataPar"),
+            (wrapped, r"^model must be the module itself, got a DistributedDataPar"),
             (sharded, r"^model must have whole parameters .* got 'weight' sharded"),
         ):
             with pytest.raises(ValueError, match=message):

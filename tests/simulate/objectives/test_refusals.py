@@ -137,7 +137,7 @@ REFUSED = {
     "loss must call the model once for a batch, got 2 calls in <lambda>": {
         "loss": lambda model, batch: of_pair(model, batch) + model(batch[0]).square().mean()
     },
-    "loss must call the model and use it in no other way, got <lambda> that does": {
+    "loss must use the model only by calling it, got <lambda> that does otherwise": {
         "loss": lambda model, batch: of_pair(model, batch) + model[0](batch[0]).mean()
     },
     "name its first argument outputs": {"loss": lambda net, y: cross_entropy(net, y)},
@@ -148,17 +148,17 @@ REFUSED = {
         "model": TAKING_ALL,
         "loss": lambda model, batch: model(batch[0], x=batch[0]).sum(),
     },
-    "loss must call the model, got <lambda> that returns without a call of it": {
+    "loss must call the model, got <lambda> that returns without calling it": {
         "loss": lambda model, batch: model.get_parameter("0.weight").square().sum() + 0 * batch[0].sum()
     },
     "must use the parameters only by calling the model": {
         "loss": lambda model, batch: of_pair(model, batch) + model.get_parameter("0.weight").square().sum()
     },
-    "loss must take 'logits' of what the model returns, got one that takes 'hidden'": {
+    "loss must use output 'logits' of the model, got one that uses 'hidden'": {
         "model": SEVERAL,
         "loss": lambda model, batch: model(batch[0])["hidden"].mean(),
     },
-    "must take 'logits' alone of what the model returns": {
+    "must use only output 'logits' of the model": {
         "model": SEVERAL,
         "loss": lambda model, batch: [*model(batch[0])][1].mean(),
     },
@@ -214,7 +214,7 @@ REFUSED = {
     },
     "data must be batches in training mode": {"data": Listed(lambda i: (X[i], int(Y[i]))), "training": True},
     # language models
-    "labels must be .* got neither": {"model": OddModel(), "data": batch()},
+    "own loss must be .* got neither": {"model": OddModel(), "data": batch()},
     "loss must be a cross-entropy of torch where the model moves labels .* got <lambda>; give pairs": {
         "model": CausalModel(),
         "data": batch(),
@@ -224,11 +224,11 @@ REFUSED = {
         "model": CausalModel(),
         "data": [{"input_ids": tokens(), "targets": tokens()}],
     },
-    "inputs must be what forward takes, input_ids, attention_mask, labels, got speaker too; leave out": {
+    "inputs must be the arguments of forward, input_ids, attention_mask, labels, got speaker too; leave out": {
         "model": CausalModel(),
         "data": {**batch(), "speaker": torch.zeros(5)},
     },
-    "inputs must be what forward takes, .* got no input_ids; leave out or add": {
+    "inputs must be the arguments of forward, .* got no input_ids; leave out or add": {
         "model": CausalModel(),
         "data": ({"attention_mask": tokens()}, tokens()),
     },

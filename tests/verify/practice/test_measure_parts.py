@@ -88,7 +88,7 @@ def test_a_model_without_factors_is_refused_before_it_is_measured() -> None:
             return (x * self.scales)[:, :3]
 
     told = []
-    with pytest.raises(ValueError, match="of a model that uses its parameters in layers only"):
+    with pytest.raises(ValueError, match="model must use its parameters in layers only"):
         measure_problem(
             problem(Scaled(), small_data(), dtype="float64"),
             factors=True,

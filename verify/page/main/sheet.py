@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from verify.page.canvas import ABOVE, BELOW, HEIGHT, RIGHT, WIDTH
+from verify.page.heading import mathtext
 from verify.page.main import MainPlot, MainRun, main_plots
 from verify.page.outcomes import FAILS, HOLDS, LIMITS, SEEN
 from verify.page.theme import PALETTE, STYLE
@@ -75,7 +76,7 @@ def _draw_cell(
     )  # fmt: skip
     figure.add_artist(mark)
     figure.text(
-        left / width, (top - PLACE - FORMULA / 2) / height, f"${plot.formula}$", fontsize=13, va="center",
+        left / width, (top - PLACE - FORMULA / 2) / height, mathtext(plot.formula), fontsize=13, va="center",
         parse_math=True, math_fontfamily="stix",
     )  # fmt: skip
     base = top - PLACE - FORMULA - HEIGHT

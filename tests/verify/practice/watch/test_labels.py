@@ -97,9 +97,7 @@ def test_a_model_of_another_loss_gets_what_is_given() -> None:
     model, (inputs, labels) = OddModel(), parts(batch())
     truth = Truth(CausalModel(), {**inputs, "labels": labels})
     require_own_loss(still(model).step(inputs, moved(labels)), truth)
-    with pytest.raises(
-        ValueError, match="labels must be those of a model whose own loss is the cross-entropy"
-    ):
+    with pytest.raises(ValueError, match="own loss must be the cross-entropy of its logits with the labels"):
         still(model).step(inputs, labels)
 
 
