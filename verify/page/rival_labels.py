@@ -65,8 +65,7 @@ def shared_lines(curves: Sequence[Heights]) -> list[list[str]]:
 def _same(curve: Heights, one: str, other: str) -> bool:
     if one not in curve or other not in curve:
         return (one in curve) == (other in curve)
-    a, b = curve[one], curve[other]
-    return np.array_equal(np.isnan(a), np.isnan(b)) and not bool((np.abs(a - b) > SAME).any())
+    return np.allclose(curve[one], curve[other], rtol=0, atol=SAME, equal_nan=True)
 
 
 def line_name(text: str, heights: Sequence[Floats], dash: tuple[float, ...] = ()) -> LineName:
