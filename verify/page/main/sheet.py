@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from verify.page.canvas import ABOVE, BELOW, HEIGHT, RIGHT, WIDTH
+from verify.page.canvas import ABOVE, BELOW, HEIGHT, LEFT, RIGHT, WIDTH
 from verify.page.heading import mathtext
 from verify.page.main import MainPlot, MainRun, main_plots
 from verify.page.outcomes import FAILS, HOLDS, LIMITS, SEEN
@@ -80,7 +80,7 @@ def _draw_cell(
         parse_math=True, math_fontfamily="stix",
     )  # fmt: skip
     base = top - PLACE - FORMULA - HEIGHT
-    inside = (WIDTH - plot.left - RIGHT) / width, (HEIGHT - ABOVE - BELOW) / height
-    plot.draw(figure.add_axes(((left + plot.left) / width, (base + BELOW) / height, *inside)), run)
+    inside = (WIDTH - LEFT - RIGHT) / width, (HEIGHT - ABOVE - BELOW) / height
+    plot.draw(figure.add_axes(((left + LEFT) / width, (base + BELOW) / height, *inside)), run)
     caption = "\n".join(textwrap.wrap(plot.caption(run), LINE))
     figure.text(left / width, (base - 2) / height, caption, fontsize=11, va="top", linespacing=1.35)
