@@ -52,9 +52,8 @@ def _networks(run: MainRun) -> Floats:
     """Columns of batches: lambda_1 / s, the shift with its ends, predicted over measured, whether B is large."""
     found = []
     for name in _NETWORKS:
-        for group in run.observations[name].groups:
-            if group.parameters["matrix"] == "hessian":
-                sizes, seen = run.columns(group, name)
+        for at, sizes, seen in run.tables(name):
+            if at["matrix"] == "hessian":
                 shift, large = seen["broadening"] - 1, sizes >= _LARGE_BATCH
                 found.append(np.vstack([seen["strength"][0], shift, seen["theorem_4"][0], large]))
     return np.hstack(found)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 from matplotlib.axes import Axes
 from scipy.special import betaincinv
 
 from theory.learning_rates import catapult
 from verify.page.canvas import Scale, draw_label, draw_law, draw_points, dress
-from verify.page.main.plot import At, Floats, MainPlot, MainRun, draw_measured, in_percent
+from verify.page.main.plot import Floats, MainPlot, MainRun, draw_measured, in_percent
 from verify.page.theme import PALETTE
 
 __all__ = ["PLOTS"]
@@ -18,18 +16,15 @@ __all__ = ["PLOTS"]
 _PATH = "edge/full-batch-path"
 _ENDS = "catapult/where-the-curvature-ends"
 
+_WIDTH = 40
+"""Width of networks with points at eight rates."""
+
 _NODES = 1024
 """Quantiles of the output at the start in a mean: within half a percent of `catapult.mean_final_product`."""
 
 
-def _path(run: MainRun) -> tuple[At, Floats, dict[str, Floats]]:
-    """Parameters, steps, and eta lambda_1 / 2 at the slow and at the fast rate."""
-    (group,) = run.observations[_PATH].groups
-    return (group.parameters, *run.columns(group, _PATH))
-
-
 def _edge(axes: Axes, run: MainRun) -> None:
-    at, steps, levels = _path(run)
+    ((at, steps, levels),) = run.tables(_PATH)
     last = steps[-1]
     dress(
         axes,
@@ -46,7 +41,7 @@ def _edge(axes: Axes, run: MainRun) -> None:
 
 
 def _above(run: MainRun) -> str:
-    _, steps, levels = _path(run)
+    ((_, steps, levels),) = run.tables(_PATH)
     return in_percent(np.mean([level[0, steps > steps[-1] / 2] for level in levels.values()]) - 1)
 
 
@@ -62,16 +57,16 @@ def _catapult(axes: Axes, run: MainRun) -> None:
         Scale(r"rate × curvature at the start, $\eta\lambda_0$", (0, 5.1), range(5)),
         Scale(r"rate × curvature at the end, $\eta\lambda_{\mathrm{end}}$", (0, 2.45), range(3)),
     )
-    points = run.points(_ENDS)
-    width = Counter(int(p.parameters["width"]) for p in points).most_common(1)[0][0]
     x = np.r_[np.linspace(0.05, 1.98, 20), np.linspace(2.0, 3.985, 90)]
-    draw_law(axes, x, _mean_ends(x, width))
+    draw_law(axes, x, _mean_ends(x, _WIDTH))
     draw_law(axes, [0, 4], [2, 2], lw=0.8)
     axes.axvspan(4, 5.1, color=PALETTE["band"], lw=0, zorder=0)
-    draw_measured(axes, [p for p in points if p.parameters["width"] == width], lambda at: at["product"])
+    draw_measured(
+        axes, [p for p in run.points(_ENDS) if p.parameters["width"] == _WIDTH], lambda at: at["product"]
+    )
     draw_label(axes, 4.55, 1, "diverges", ha="center")
     draw_label(axes, 0.1, 2.2, "bound", "theory")
-    draw_label(axes, 0.95, 0.55, f"derived mean\nof width {width}", "theory")
+    draw_label(axes, 0.95, 0.55, f"derived mean\nof width {_WIDTH}", "theory")
 
 
 PLOTS = (

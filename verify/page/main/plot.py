@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from verify.page.canvas import draw_points
 from verify.page.outcomes import outcome_of
 from verify.page.statements import how_closely
-from verify.results import ObservedGroup, PointOutcome, Results
+from verify.results import PointOutcome, Results
 
 __all__ = ["MainPlot", "MainRun", "draw_measured", "in_percent"]
 
@@ -49,13 +49,23 @@ class MainRun:
         """Return how closely a row holds, as "0.9 %"."""
         return how_closely(self.rows[name]).removeprefix("within ").replace(" %", "\N{NO-BREAK SPACE}%")
 
-    def columns(self, group: ObservedGroup, name: str) -> tuple[Floats, dict[str, Floats]]:
-        """Return places of a group of an observation and, by score, mean, lowest and highest at each."""
-        cells = [[(c.mean, c.lowest, c.highest) for c in row.cells] for row in group.rows]
-        scores = [column.score for column in self.observations[name].columns]
-        return np.array([row.at for row in group.rows], dtype=float), dict(
-            zip(scores, np.array(cells, dtype=float).transpose(1, 2, 0), strict=True)
-        )
+    def tables(self, name: str) -> list[tuple[At, Floats, dict[str, Floats]]]:
+        """Return, for each group of an observation, parameters, places, and mean, lowest and highest by score."""
+        made = self.observations[name]
+        scores = [column.score for column in made.columns]
+        return [
+            (
+                group.parameters,
+                np.array([row.at for row in group.rows], dtype=float),
+                {
+                    score: np.array([(c.mean, c.lowest, c.highest) for c in cells], dtype=float).T
+                    for score, cells in zip(
+                        scores, zip(*(row.cells for row in group.rows), strict=True), strict=True
+                    )
+                },
+            )
+            for group in made.groups
+        ]
 
 
 class MainPlot(NamedTuple):

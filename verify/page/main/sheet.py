@@ -25,7 +25,7 @@ EDGE, GAP, ROW_GAP = 14.0, 28.0, 22.0
 PLACE, FORMULA, CAPTION = 16.0, 42.0, 34.0
 """Heights of the line with paper and number, of the formula, and of the caption."""
 
-LINE = 47
+LINE = 50
 """Letters in a line of a caption."""
 
 MARKS = {HOLDS: ("o", "agrees"), LIMITS: ("^", "limits"), FAILS: ("D", "disagrees"), SEEN: ("o", "muted")}

@@ -44,10 +44,7 @@ def _eq_8(axes: Axes, run: MainRun) -> None:
 
 
 def _scales(run: MainRun) -> tuple[At, Floats, dict[str, Floats]]:
-    """Parameters of the network, scales, and what was seen at each."""
-    groups = run.observations[SCALES].groups
-    group = next(group for group in groups if group.parameters["network"] == NETWORK)
-    return (group.parameters, *run.columns(group, SCALES))
+    return next(table for table in run.tables(SCALES) if table[0]["network"] == NETWORK)
 
 
 def _zone(axes: Axes, run: MainRun) -> None:
