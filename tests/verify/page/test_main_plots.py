@@ -28,6 +28,7 @@ from verify.claims import registry
 from verify.judging.estimands import components
 from verify.model import Claim
 from verify.page.canvas import HEIGHT, WIDTH
+from verify.page.heading import mathtext
 from verify.page.main import PLOTS, MainPlot, MainRun, draw_plot, main_plots, sheet
 from verify.page.main.plot import PRINTED
 from verify.page.theme import PALETTE
@@ -289,7 +290,10 @@ def test_no_plot_without_what_it_needs() -> None:
     assert main_plots(dataclasses.replace(made, rows=[], observations=old)) == []
 
 
-def test_one_figure_holds_all_formulas() -> None:
+def test_one_figure_holds_all_formulas_and_captions_of_two_lines() -> None:
     figure = sheet.main_figure(results())
-    figure.draw_without_rendering()  # matplotlib reads the formulas here
+    figure.draw_without_rendering()
+    shown = {text.get_text() for cell in figure.subfigs for text in cell.texts}
+    assert {mathtext(plot.formula) for plot in PLOTS} <= shown - {""}
+    assert max(text.count("\n") for text in shown) == 1
     assert len(figure.axes) == len(PLOTS)

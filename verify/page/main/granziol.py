@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import groupby
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -79,7 +80,7 @@ def _theorem_4(axes: Axes, run: MainRun) -> None:
     draw_label(axes, 70, 1e-3, "predicted", "theory")
     draw_label(axes, 2.5, 16, "networks, $P$ = 226", "nets")
     draw_label(axes, 290, 3, "$P$ = 15 880", "nets", ha="right")
-    draw_label(axes, 19, 0.016, "hollow: $B$ < 128", "nets")
+    draw_label(axes, 17, 0.012, "hollow: $B$ < 128", "nets")
 
 
 def _large_batches(run: MainRun) -> str:
@@ -137,21 +138,19 @@ def _theorem_10(axes: Axes, run: MainRun) -> None:
 
 
 def _densities(run: MainRun) -> Floats:
-    """Columns: eigenvalue / s, density with its ends, predicted density.
+    """Eigenvalue / s, and density with its ends.
 
-    Densities are differences of the shares that are judged, of independent errors at most; every second step of each
-    law, so that the points of two laws do not hide each other.
+    A density is a difference of two of the shares that are judged. Their errors go together, so that the root of the
+    sum of squares is not too small. Every second step of each law: its points do not hide those of the other.
     """
     found = []
-    laws = dict.fromkeys(p.parameters["law"] for p in run.points(_DENSITY))
-    for k, law in enumerate(laws):
-        points = [p for p in run.points(_DENSITY) if p.parameters["law"] == law]
-        at = np.array([p.parameters["x"] / _scale(p.parameters) for p in points])
-        share, half = np.array([(p.measured, (p.upper - p.lower) / 2) for p in points]).T
-        x, density = (at[1:] + at[:-1]) / 2, np.diff(share) / np.diff(at)
-        error = np.hypot(half[1:], half[:-1]) / np.diff(at)
-        predicted = rmt.Semicircle(sigma=1.0).pdf(x)
-        found.append(np.array([x, density, density - error, density + error, predicted])[:, k::2])
+    for k, (_, points) in enumerate(groupby(run.points(_DENSITY), lambda p: p.parameters["law"])):
+        at, share, low, high = np.array(
+            [(p.parameters["x"] / _scale(p.parameters), p.measured, p.lower, p.upper) for p in points]
+        ).T
+        step, half = np.diff(at), (high - low) / 2
+        x, density, error = at[1:] - step / 2, np.diff(share) / step, np.hypot(half[1:], half[:-1]) / step
+        found.append(np.array([x, density, density - error, density + error])[:, k::2])
     return np.hstack(found)
 
 
@@ -166,14 +165,15 @@ def _semicircle(axes: Axes, run: MainRun) -> None:
     for draw, scale in ((draw_law, 1.0), (draw_rival, wide)):
         x = np.linspace(-2 * scale, 2 * scale, 801)
         draw(axes, x, rmt.Semicircle(sigma=scale).pdf(x))
-    draw_points(axes, *_densities(run)[:4])
+    draw_points(axes, *_densities(run))
     draw_label(axes, -2.55, 0.31, "with $B$ in\nplace of $b$")
     draw_label(axes, 0, 0.1, "Gaussian and ±1 elements", "ink", ha="center")
 
 
 def _of_the_peak(run: MainRun) -> str:
-    _, density, *_, predicted = _densities(run)
-    return in_percent(np.abs(density - predicted).max() / predicted.max())
+    x, density, *_ = _densities(run)
+    law = rmt.Semicircle(sigma=1.0).pdf
+    return in_percent(np.abs(density - law(x)).max() / law(0.0))
 
 
 PLOTS = (
