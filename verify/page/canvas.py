@@ -67,19 +67,15 @@ def frame(
     return figure, figure.add_axes((left / width, BELOW / height, *inside))
 
 
-def dress(
-    axes: Axes, x: Scale, y: Scale, *, left: float = LEFT, above: float = ABOVE, below: float = 17.0
-) -> None:
+def dress(axes: Axes, x: Scale, y: Scale, *, left: float = LEFT, above: float = ABOVE) -> None:
     """Give the axes their ends, ticks and names.
 
-    The name of y begins `left` points before the axes and `above` points above them, that of x ends `below` points
-    below them.
+    The name of y begins `left` points before the axes and `above` points above them.
     """
     for name, scale in (("x", x), ("y", y)):
-        form: Any = (
-            {"value": "symlog", "linthresh": 1.0, "linscale": 0.6} if scale.bent else {"value": "linear"}
-        )
-        form = {"value": "log"} if scale.logarithmic else form
+        form: Any = {"value": "log" if scale.logarithmic else "linear"}
+        if scale.bent:
+            form = {"value": "symlog", "linthresh": 1.0, "linscale": 0.6}
         getattr(axes, f"set_{name}scale")(**form)
         getattr(axes, f"set_{name}lim")(scale.ends)
         axis: Axis = getattr(axes, f"{name}axis")
@@ -89,7 +85,7 @@ def dress(
         axis.set_tick_params(which="major", **_TICKS)
     style: Any = {"fontsize": 10, "color": PALETTE["muted"], "parse_math": True, "annotation_clip": False}
     offset: Any = {"textcoords": "offset points", "va": "top"}
-    axes.annotate(x.name, (1, 0), (0, -below), "axes fraction", ha="right", **offset, **style)
+    axes.annotate(x.name, (1, 0), (0, -17), "axes fraction", ha="right", **offset, **style)
     axes.annotate(y.name, (0, 1), (-left, above - 3), "axes fraction", ha="left", **offset, **style)
 
 

@@ -17,10 +17,9 @@ from verify.page.theme import PALETTE
 __all__ = ["PLOTS"]
 
 SAMPLES = "karakida2019/any-samples"
-TOP = "karakida2019/largest-is-rayleigh"
 KAPPA = "karakida2019/uneven-kappa2"
 UNCHANGED, SUBTRACTED = "karakida2019/growth", "karakida2019/no-growth"
-LOWER, UPPER = "karakida2019/lower-bound-with-c1", "karakida2019/upper-bound"
+LOWER = "karakida2019/lower-bound-with-c1"
 NORMALISED = "karakida2019/batch-norm-theorem"
 
 WIDTHS = "width $M$ = samples $T$"
@@ -115,7 +114,7 @@ PLOTS = (
         SAMPLES,
         _theorem_2_2,
         "Right within {} from one sample on. Our copy of Eq. (11) lost a tilde.",
-        judged=(TOP, KAPPA, KAPPA + PRINTED),
+        judged=("karakida2019/largest-is-rayleigh", KAPPA, KAPPA + PRINTED),
     ),
     MainPlot(
         "Karakida 2019 · Theorem 3.3",
@@ -125,7 +124,7 @@ PLOTS = (
         "With the mean output subtracted λ stays within the bounds and hardly grows: exponent {}.",
         lambda run: f"{run.points(SUBTRACTED)[0].measured:.2f}".replace("-", "−"),
         needs=(UNCHANGED, LOWER),
-        judged=(LOWER, UPPER),
+        judged=(LOWER, "karakida2019/upper-bound"),
     ),
     MainPlot(
         "Karakida 2019 · Theorem 3.4",

@@ -31,15 +31,12 @@ class MainRun:
     def __init__(self, results: Results) -> None:
         self.rows = {row.id: row for row in results.rows}
         self.observations = {made.id: made for made in results.observations if not made.error}
-        self._known = {row.id for row in results.rows if row.points} | {
-            name
-            for made in self.observations.values()
-            for name in (made.id, *(f"{made.id}:{column.score}" for column in made.columns))
-        }
 
     def has(self, names: Iterable[str]) -> bool:
-        """Whether the run has these rows, with points, and observations, or columns of them as "id:score"."""
-        return self._known.issuperset(names)
+        """Whether the run has these observations, and rows with points."""
+        return all(
+            name in self.observations or (name in self.rows and self.rows[name].points) for name in names
+        )
 
     def points(self, *names: str) -> list[PointOutcome]:
         """Return the points of these rows."""

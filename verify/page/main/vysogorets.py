@@ -129,7 +129,6 @@ PLOTS = (
         _zone,
         "Reported, not judged. Our law is right within {} on LeNets, Eq. (8) is too high at large α.",
         _finite_sample,
-        needs=(f"{SCALES}:gamma_separate",),
     ),
     MainPlot(
         "Vysogorets 2024 · Eq. (11)",
