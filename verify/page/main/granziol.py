@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from theory import outliers, rmt
 from verify.page.canvas import Scale, draw_label, draw_law, draw_points, draw_rival, dress
-from verify.page.main.plot import PRINTED, At, Floats, MainPlot, MainRun, draw_measured, in_percent
+from verify.page.main.plot import PRINTED, At, Floats, MainPlot, MainRun, draw_outcomes, in_percent
 
 __all__ = ["PLOTS"]
 
@@ -75,7 +75,7 @@ def _theorem_4(axes: Axes, run: MainRun) -> None:
     for hollow in (True, False):
         draw_points(axes, *networks[:4, networks[5] != hollow], networks=True, hollow=hollow)
     points = run.points(*_SPIKES)
-    draw_measured(axes, points, _strength, lambda at, value: value / _spike(at) - 1)
+    draw_outcomes(axes, points, _strength, lambda at, value: value / _spike(at) - 1)
     draw_label(axes, 0.46, 0.01, f"{len(points)} random\nmodels", "ink")
     draw_label(axes, 70, 1e-3, "predicted", "theory")
     draw_label(axes, 2.5, 16, "networks, $P$ = 226", "nets")
@@ -104,7 +104,7 @@ def _theorem_7(axes: Axes, run: MainRun) -> None:
     draw_law(axes, x, x / (x - 1))
     points = run.points(_RATIOS)
     ratios = [p.parameters["dim"] / p.parameters["samples"] for p in points]
-    draw_measured(
+    draw_outcomes(
         axes,
         points,
         lambda at: at["spike"] * at["samples"] / (at["dim"] * at["variance"]),
@@ -134,7 +134,7 @@ def _theorem_10(axes: Axes, run: MainRun) -> None:
     draw_law(axes, x, outliers.additive_wigner(x, sigma=1.0).overlap)
     draw_rival(axes, [1, 2, 2], [0, 0, 0.75], lw=1.6)
     draw_label(axes, 2.12, 0.2, "misprint in Lemma 11:\nno overlap up to $2s$")
-    draw_measured(axes, run.points(_OVERLAP), _strength)
+    draw_outcomes(axes, run.points(_OVERLAP), _strength)
 
 
 def _densities(run: MainRun) -> Floats:
@@ -190,7 +190,7 @@ PLOTS = (
     MainPlot(
         "Granziol 2022 · Theorem 7",
         r"\lambda_1' = \lambda_1 + \frac{\sigma^2 \lambda_1}{\lambda_1 - \beta\sigma^2}"
-        r"\ \text{ if } \lambda_1 > (1 + \beta)\,\sigma^2",
+        r"\text{ if } \lambda_1 > (1 + \beta)\sigma^2",
         _RATIOS,
         _theorem_7,
         "The formula is right within {}. Its condition is wrong: at small β outliers appear far below it.",

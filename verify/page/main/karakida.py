@@ -11,7 +11,7 @@ from theory import fisher
 from theory.fisher import middle_normalisation
 from theory.order_parameters import order_parameters
 from verify.page.canvas import Scale, draw_label, draw_law, draw_points, draw_rival, dress
-from verify.page.main.plot import PRINTED, At, MainPlot, MainRun, draw_measured
+from verify.page.main.plot import PRINTED, At, MainPlot, MainRun, draw_outcomes
 from verify.page.theme import PALETTE
 
 __all__ = ["PLOTS"]
@@ -55,7 +55,7 @@ def _theorem_2_2(axes: Axes, run: MainRun) -> None:
         )
         limit = 2 * two - one  # of many samples: the law is limit + (one - limit) / T
         draw_law(axes, t, (one / limit - 1) / t)
-        draw_measured(axes, points, lambda at: at["samples"], lambda _, v, limit=limit: v / limit - 1)
+        draw_outcomes(axes, points, lambda at: at["samples"], lambda _, v, limit=limit: v / limit - 1)
         draw_label(axes, *at, activation, "theory", ha=ha)
         if activation == "erf":  # where the misprint changes most
             one, many = (parameters["width"] * v / limit for v in _without_tilde(parameters))
@@ -82,7 +82,7 @@ def _theorem_3_3(axes: Axes, run: MainRun) -> None:
         draw_law(axes, widths, bound, lw=0.8)
     profile = run.points(UNCHANGED)[0].profile
     draw_points(axes, *np.array([(p.x, p.measured, p.lower, p.upper) for p in profile]).T)
-    draw_measured(axes, run.points(LOWER), lambda at: at["widths"])
+    draw_outcomes(axes, run.points(LOWER), lambda at: at["widths"])
     draw_label(axes, 14.5, 120, "mean output kept", "ink")
     draw_label(axes, 20, 6.1, r"mean output subtracted, $\bar\lambda_{\max}$", "ink")
     draw_label(axes, 165, 20, r"bounds on $\bar\lambda_{\max}$", "theory", ha="right")
@@ -102,7 +102,7 @@ def _theorem_3_4(axes: Axes, run: MainRun) -> None:
     axes.fill_between(widths, bound, color=PALETTE["band"], lw=0, zorder=0)
     draw_law(axes, widths, largest)
     draw_law(axes, widths, bound, lw=0.8)
-    draw_measured(axes, run.points(NORMALISED), lambda at: at["widths"])
+    draw_outcomes(axes, run.points(NORMALISED), lambda at: at["widths"])
     draw_label(axes, 24, 29, "derived for one hidden layer", "theory")
     draw_label(axes, 200, 6, "below the bound: excluded", ha="right")
 

@@ -8,7 +8,7 @@ from scipy.special import betaincinv
 
 from theory.learning_rates import catapult
 from verify.page.canvas import Scale, draw_label, draw_law, draw_points, dress
-from verify.page.main.plot import Floats, MainPlot, MainRun, draw_measured, in_percent
+from verify.page.main.plot import Floats, MainPlot, MainRun, draw_outcomes, in_percent
 from verify.page.theme import PALETTE
 
 __all__ = ["PLOTS"]
@@ -61,7 +61,7 @@ def _catapult(axes: Axes, run: MainRun) -> None:
     draw_law(axes, x, _mean_ends(x, _WIDTH))
     draw_law(axes, [0, 4], [2, 2], lw=0.8)
     axes.axvspan(4, 5.1, color=PALETTE["band"], lw=0, zorder=0)
-    draw_measured(
+    draw_outcomes(
         axes, [p for p in run.points(_ENDS) if p.parameters["width"] == _WIDTH], lambda at: at["product"]
     )
     draw_label(axes, 4.55, 1, "diverges", ha="center")

@@ -14,7 +14,7 @@ from verify.page.outcomes import outcome_of
 from verify.page.statements import how_closely
 from verify.results import PointOutcome, Results
 
-__all__ = ["MainPlot", "MainRun", "draw_measured", "in_percent"]
+__all__ = ["MainPlot", "MainRun", "draw_outcomes", "in_percent"]
 
 Floats = NDArray[np.float64]
 
@@ -97,7 +97,7 @@ def in_percent(share: Any) -> str:
     return f"{100 * share:.2g}\N{NO-BREAK SPACE}%"
 
 
-def draw_measured(
+def draw_outcomes(
     axes: Axes,
     points: Iterable[PointOutcome],
     x: Callable[[At], float],

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from theory import gauss_newton, softmax
 from verify.page.canvas import Scale, draw_label, draw_law, draw_points, draw_rival, dress
-from verify.page.main.plot import At, Floats, MainPlot, MainRun, draw_measured, in_percent
+from verify.page.main.plot import At, Floats, MainPlot, MainRun, draw_outcomes, in_percent
 from verify.page.theme import PALETTE
 
 __all__ = ["PLOTS"]
@@ -40,7 +40,7 @@ def _eq_8(axes: Axes, run: MainRun) -> None:
         classes = f"{len(p)} classes"
         draw_label(axes, 0.1, low, classes, "theory")
         draw_label(axes, where[0], 7.4, f"{classes},\nas printed", ha=where[1])
-    draw_measured(axes, points, lambda at: at["sigma_e"] / at["sigma_c"], lambda _, square: math.sqrt(square))
+    draw_outcomes(axes, points, lambda at: at["sigma_e"] / at["sigma_c"], lambda _, square: math.sqrt(square))
 
 
 def _scales(run: MainRun) -> tuple[At, Floats, dict[str, Floats]]:
@@ -100,7 +100,7 @@ def _gamma(axes: Axes, run: MainRun) -> None:
         draw_label(axes, 6e-4, limit, f"$S$ = {members}", "theory")
 
     # an identity keeps the relative difference of its two routes, not their values
-    draw_measured(
+    draw_outcomes(
         axes,
         points,
         lambda at: 1 - max(at["weights"]) / sum(at["weights"]),
