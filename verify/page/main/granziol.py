@@ -182,7 +182,7 @@ PLOTS = (
         r"\lambda_1' = \lambda_1 + \frac{P\sigma^2}{b\,\lambda_1}\ \text{ if } \lambda_1 > s,\ \text{ else } 2s",
         _SPIKES[0],
         _theorem_4,
-        "Random models agree. On networks, λ₁′ is right within {} at large B, but its shift is missed.",
+        "Random models agree. λ₁′ of these networks is within {} at large B, but its shift is missed.",
         _large_batches,
         needs=(*_SPIKES, *_NETWORKS),
         judged=("granziol2022/theorem-4-on-networks",),
