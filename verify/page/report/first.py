@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -12,35 +11,41 @@ from verify.model import Verdict
 from verify.page.counts import percent
 from verify.page.main import MainRun, draw_plot, main_plots
 from verify.page.markup import themed
-from verify.page.outcomes import mark_of, statement_outcomes
+from verify.page.outcomes import FAILS, HOLDS, LIMITS, SEEN, limit_of, mark_of, statement_outcomes
 from verify.page.statements import rows_of_claims
 from verify.results import Results, Row
 
 __all__ = ["Cell", "RunVerdict", "cells", "run_verdict"]
 
 
-class RunVerdict(NamedTuple):
-    """Verdict of a run in a line, what came out otherwise than declared, the chance of an error, and counts.
+SHORT = {HOLDS: "holds", FAILS: "does not hold", SEEN: "not judged"}
+"""Marks in short."""
 
-    `error` is of the `decided` verdicts, those that rest on sampling. `counts` are of statements of papers by outcome,
-    or of claims where no statement of a paper is judged.
+
+class RunVerdict(NamedTuple):
+    """Verdict of a run: statements of papers by outcome, or claims where no statement of a paper is judged.
+
+    `outcomes` are marks with the words of the title. `registered` says how many claims came out as registered, and
+    `surprises` are those that did not. `error` bounds the chance that any of the `decided` verdicts, those that rest on
+    sampling, is wrong; it is the sum of `bounds` bounds.
     """
 
-    title: str
-    surprises: list[Row]
+    outcomes: list[tuple[str, str]]
     claims: int
+    registered: str
+    surprises: list[Row]
     error: str
     decided: int
-    counts: Mapping[str, int]
-    counted: str
+    bounds: int
 
 
 class Cell(NamedTuple):
-    """A main plot: where it is in its paper, its formula (LaTeX), mark, figure, caption and target."""
+    """A main plot: where it is in its paper, its formula (LaTeX), mark and its words, figure, caption and target."""
 
     where: str
     formula: str
     mark: str
+    said: str
     figure: Markup
     caption: str
     target: str
@@ -49,34 +54,43 @@ class Cell(NamedTuple):
 def run_verdict(results: Results) -> RunVerdict:
     """Return the verdict of a run."""
     claims = rows_of_claims(results.rows)
-    surprises = [row for row in results.rows if row.surprise or row.verdict == Verdict.BROKEN]
-    wrong = len({row.claim for row in surprises})
-    undecided = len(
-        {row.claim for row in results.rows if row.verdict == Verdict.UNDECIDED and not row.surprise}
-    )
-    error = sum(promise.error for promise in results.suite.promises if promise.decided)
     statements = Counter(statement_outcomes(results).values())
+    verdicts = {row.verdict for row in results.rows}
+    surprises = [row for row in results.rows if row.surprise or row.verdict == Verdict.BROKEN]
+    deciding = [promise for promise in results.suite.promises if promise.decided]
     return RunVerdict(
-        title=_title(len(claims), wrong, undecided),
-        surprises=surprises,
+        outcomes=_outcomes(statements or Counter(map(mark_of, claims.values())), bool(statements)),
         claims=len(claims),
-        error=percent(error) if error else "",
-        decided=sum(promise.decided for promise in results.suite.promises),
-        counts=statements or Counter(map(mark_of, claims.values())),
-        counted="statement" if statements else "claim",
+        registered=_registered(len(claims), len({row.claim for row in surprises}), "undecided" in verdicts),
+        surprises=surprises,
+        error=percent(sum(promise.error for promise in deciding)) if deciding else "",
+        decided=sum(promise.decided for promise in deciding),
+        bounds=len(deciding),
     )
 
 
-def _title(claims: int, wrong: int, undecided: int) -> str:
-    if not claims:
-        return "No claim was judged"
-    many = f"{claims} claim{'s' * (claims != 1)}"
-    still = f"{undecided} {'is' if undecided == 1 else 'are'} undecided"
+def _outcomes(counts: Counter[str], statements: bool) -> list[tuple[str, str]]:
+    total, holding = counts.total(), counts[HOLDS]
+    what = ("statement" if statements else "claim") + "s" * (total != 1)
+    words = {
+        LIMITS: "within limits or once corrected",
+        FAILS: "does not" if counts[FAILS] == 1 else "do not",
+        "undecided": "undecided",
+        "broken": "crashed",
+    }
+    first = (HOLDS, f"{holding} of {total} {what} {'holds' if holding == 1 else 'hold'}")
+    return [first, *((kind, f"{counts[kind]} {said}") for kind, said in words.items() if counts[kind])]
+
+
+def _registered(claims: int, wrong: int, undecided: bool) -> str:
     if wrong:
-        return f"{wrong} of {many} did not come out as declared" + f", {still}" * bool(undecided)
-    if undecided:
-        return f"{claims - undecided} of {many} came out as declared, {still}"
-    return "The claim came out as declared" if claims == 1 else f"All {many} came out as declared"
+        return f"{wrong} of {claims} claims did not come out as registered before the run"
+    said = (
+        f"{claims} claims were judged, each came out as registered before the run"
+        if claims
+        else "No claim was judged"
+    )
+    return said + ", or is undecided" * undecided
 
 
 def cells(results: Results) -> list[Cell]:
@@ -87,5 +101,11 @@ def cells(results: Results) -> list[Cell]:
             figure, caption = themed(draw_plot(plot, run)), plot.caption(run)
         except (ArithmeticError, LookupError, StopIteration, TypeError, ValueError):
             continue  # a file of another version has other parameters; all that it has is on the cards
-        found.append(Cell(plot.where, plot.formula, plot.outcome(run), figure, caption, plot.target))
+        mark = plot.outcome(run)
+        said = (
+            limit_of(run.rows[name] for name in plot.judged if name in run.rows)
+            if mark == LIMITS
+            else SHORT[mark]
+        )
+        found.append(Cell(plot.where, plot.formula, mark, said, figure, caption, plot.target))
     return found
