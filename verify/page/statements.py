@@ -228,7 +228,7 @@ def how_far(row: Row) -> str:
         predicted, measured = (wording.numeral(value, 3) for value in (point.predicted, point.measured))
         if row.kind == Kind.DISTRIBUTION:
             return f"distribution functions {measured} apart"
-        return f"{measured_quantity(row)} {predicted}, measured\N{NO-BREAK SPACE}{measured}"
+        return f"{measured_quantity(row)} {predicted}, measured {measured}"
     side = "large" if over > 1 else "small"
     if ratios.off_by(over) >= TIMES:
         return f"{wording.numeral(ratios.off_by(over), 2)} times too {side}"

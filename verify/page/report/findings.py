@@ -105,9 +105,8 @@ def _speaker(rows: Iterable[Row]) -> list[Row]:
 
 def _finding(row: Row, mark: str, whose: str) -> Finding:
     fails = fails_as_foreseen(row)
-    measure = (how_far(row) if fails else how_closely(row)).replace(
-        " ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
-    )
+    measure = how_far(row) if fails else how_closely(row)
+    measure = re.sub(" (?=±)|(?<=±) |(?<=measured) ", "\N{NO-BREAK SPACE}", measure)
     return Finding(
         mark=mark,
         words=first_sentence(row.finding) if fails and row.finding else row.says or row.quantity,
