@@ -34,6 +34,7 @@ from verify.page.report.contents import (
 )  # fmt: skip
 from verify.page.report.findings import findings
 from verify.page.report.sealing import classed, policy
+from verify.page.verdict import run_verdict
 from verify.page.vocabulary import EXACT, KINDS
 from verify.page.wording import duration
 
@@ -94,7 +95,7 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         contents,
         links,
         edited=changed,
-        run=first.run_verdict(results),
+        run=run_verdict(results),
         cells=first.cells(results),
         crashed=[made for made in results.observations if made.error],
         strips=glance.strips(results),
