@@ -14,14 +14,12 @@ from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, S
 from verify.page import ratios, wording
 from verify.page.counts import percent
 from verify.page.vocabulary import EXACT
-from verify.results import OTHER_IMAGES, InventoryRow, PointOutcome, Results, Row
+from verify.results import OTHER_IMAGES, InventoryRow, Observed, PointOutcome, Results, Row
 
 NOT_OF_A_PAPER = (Standing.OURS, Standing.KNOWN)
 
 TIMES = 2.0
 """Ratio from which a factor reads better than percent."""
-
-_LEVELS = (r"theorem|proposition", r"lemma|corollary|algorithm", r"eqs?\.|eq\b")
 
 
 def place(row: Row, results: Results) -> str:
@@ -80,29 +78,10 @@ def capitalised(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def importance(source: str) -> int:
-    """Return the rank of a statement: 0 for a theorem, 1 for a lemma, 2 for an equation, 3 for a remark."""
-    return next((k for k, word in enumerate(_LEVELS) if re.search(word, source, re.IGNORECASE)), len(_LEVELS))
-
-
-def entry_order(row: Row, results: Results) -> int:
+def entry_order(item: Row | Observed, results: Results) -> int:
     """Return the position of its first entry in the inventory."""
-    named = [k for k, e in enumerate(results.inventory) if e.paper == row.paper and e.id in row.entries]
+    named = [k for k, e in enumerate(results.inventory) if e.paper == item.paper and e.id in item.entries]
     return min(named, default=len(results.inventory))
-
-
-def foremost(rows: Iterable[Row], results: Results) -> list[Row]:
-    """Statements of the paper before ours, theorems before equations, in the order of entries, one for each place."""
-
-    def rank(row: Row) -> tuple[bool, int, bool, bool, int]:
-        ours = row.standing in NOT_OF_A_PAPER or row.source.startswith("ours")
-        exact = not row.points or row.kind in EXACT
-        return ours, importance(row.source), bool(row.data), exact, entry_order(row, results)
-
-    found: dict[str, Row] = {}
-    for row in sorted(rows, key=rank):
-        found.setdefault(place(row, results).partition(",")[0], row)
-    return list(found.values())
 
 
 def fails_as_foreseen(row: Row) -> bool:

@@ -17,8 +17,8 @@ FEW = 12
 SCREEN = 40
 """Lines of the end of a run, the longest report of surprises included."""
 
-NAMES = 6
-"""Names of surprises that have no room for their block."""
+NAMES, FEWEST = 6, 6
+"""Names of surprises that have no room for their block, and lines kept free for them."""
 
 
 def tabled(results: Results, asked: bool) -> bool:
@@ -104,26 +104,15 @@ def host_lines(suite: Suite) -> list[str]:
 
 
 def _looked_at(items: Sequence[Row | Observed], room: int) -> list[str]:
-    """A block for each of the first, and the names of the others; one block at least, however little room there is."""
-    lines: list[str] = []
-    for k, item in enumerate(items):
+    """A block for each of the first, one at least, and the names of the others."""
+    lines, named = list[str](), list[str]()
+    for item in items:
         block = [*terminal.surprise_block(item).splitlines(), ""]
-        others = _names(items[k + 1 :])
-        if lines and len(lines) + len(block) + len(others) > room:
-            return [*lines, *_names(items[k:])]
-        lines += block
-    return lines
-
-
-def _names(items: Sequence[Row | Observed]) -> list[str]:
-    if not items:
-        return []
-    named = ", ".join(f"{item.id} ({_state(item)})" for item in items[:NAMES]) + ", ..." * (
-        len(items) > NAMES
-    )
-    lines = textwrap.wrap(named, terminal.columns() - 2, break_long_words=False, break_on_hyphens=False)
-    return [f"{len(items)} more, on the page and by --table:", *(f"  {line}" for line in lines), ""]
-
-
-def _state(item: Row | Observed) -> str:
-    return "broken" if isinstance(item, Observed) else item.verdict
+        if named or (lines and len(lines) + len(block) + FEWEST > room):
+            named.append(f"{item.id} ({'broken' if isinstance(item, Observed) else item.verdict})")
+        else:
+            lines += block
+    more = f"{len(named)} more, on the page and by --table:"
+    listed = ", ".join(named[:NAMES]) + ", ..." * (len(named) > NAMES)
+    others = terminal.wrapped_text(listed, terminal.columns(), "  ")
+    return [*lines, *([more, *others, ""] if named else [])]

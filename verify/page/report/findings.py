@@ -13,9 +13,9 @@ from verify.page.main import PLOTS, MainRun
 from verify.page.outcomes import mark_of
 from verify.page.statements import (
     NOT_OF_A_PAPER,
+    entry_order,
     fails_as_foreseen,
     first_sentence,
-    foremost,
     holds_as_foreseen,
     how_closely,
     how_far,
@@ -41,7 +41,7 @@ CHOSEN = (
     "edge/mean-of-batches-at-two-rates", "noise_scale/simple-scale-later", "beyond/own-directions", "edge/full-batch",
     "catapult/largest-rate-of-linear-networks", "adam_limit/surge",
 )  # fmt: skip
-"""Claims whose findings are shown, in this order, where a run has them; other papers show their theorems first."""
+"""Claims whose findings are shown, in this order, where a run has them; others follow the inventory."""
 
 _NUMBER = re.compile(r"−?\d[\d.]*(?:\s×\s10\S+)?(?: %)?(?!.*measured)")
 """The first number of a measure, or what is measured where it says so."""
@@ -92,8 +92,11 @@ def _chosen(rows: Sequence[Row], results: Results) -> list[Row]:
     spoken = {claim: row for claim, own in rows_of_claims(rows).items() for row in _speaker(own)}
     if chosen := [spoken[claim] for claim in CHOSEN if claim in spoken]:
         return chosen[:MOST]
-    failing = foremost([row for row in spoken.values() if fails_as_foreseen(row)], results)[: MOST - HOLD]
-    holding = foremost([row for row in spoken.values() if holds_as_foreseen(row)], results)
+    listed = sorted(
+        spoken.values(), key=lambda row: (row.standing in NOT_OF_A_PAPER, entry_order(row, results))
+    )
+    failing = [row for row in listed if fails_as_foreseen(row)][: MOST - HOLD]
+    holding = [row for row in listed if holds_as_foreseen(row)]
     return [*holding[: HOLD if failing else MOST], *failing]
 
 

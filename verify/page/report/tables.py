@@ -14,7 +14,6 @@ from verify.page.statements import (
     entry_order,
     fails_as_foreseen,
     first_sentence,
-    foremost,
     how_far,
     misprinted,
     quoted_place,
@@ -75,7 +74,7 @@ def _table(rows: Sequence[Row], results: Results) -> WrongTable:
         names = [name for name in row.entries if (row.paper, name) not in ours]
         groups[row.paper, *(names or [quoted_place(row, results).partition(",")[0]])].append(row)
     beside = corrections(results.rows)
-    places = {key: entry_order(foremost(own, results)[0], results) for key, own in groups.items()}
+    places = {key: min(entry_order(row, results) for row in own) for key, own in groups.items()}
     papers: dict[str, list[Wrong]] = {}
     for key in sorted(groups, key=lambda key: places[key]):  # stable: as the run has them, of one entry
         first: dict[str, Row] = {}
