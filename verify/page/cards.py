@@ -93,17 +93,6 @@ class ReadRow:
         return f"{self.unit} of {wording.numeral(raised(self.row.logarithm, value), 3)}"
 
     @property
-    def redraws(self) -> list[str]:
-        """The commands that draw the violations again, as far as they are not drawn by one before."""
-        return list(dict.fromkeys(wording.redraw(self.row, p) for p in self.row.points if p.violations))
-
-    @property
-    def sensitivity(self) -> str:
-        """The smallest error that was sure to be told apart; empty where nothing says."""
-        found = sensitivity(self.row)
-        return "" if found == "—" else found
-
-    @property
     def outcome(self) -> str:
         """Meaning of the verdict for the run, in words."""
         if self.row.verdict == "broken":
