@@ -219,6 +219,13 @@ def test_statements_are_counted_once_and_claims_where_there_are_none() -> None:
         assert found.outcomes == [("holds", holding), limited, ("fails", "1 does not")]
 
 
+def test_a_quoted_formula_is_left_out_beside_the_formula_itself() -> None:
+    garbled = {"words": "if λ1 > σ2(1 + P b )"}
+    results = run([failing("a", **garbled), made("b", "eq. (2)", standing="corrected", **garbled)])
+    (error,), (misprint,) = (table(results).papers["granziol2022"] for table in (error_table, misprint_table))
+    assert (error.quoted, misprint.quoted) == ("", garbled["words"]) and error.stated
+
+
 def test_errors_are_the_statements_that_are_counted_as_failing() -> None:
     """Also where one reading is of two statements, and two of one; ours are not counted."""
     rows = [

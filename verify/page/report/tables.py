@@ -94,7 +94,7 @@ def _wrong(row: Row, results: Results, beside: Mapping[str, Row], of: Sequence[s
     instead = beside.get(row.claim) if judged else row
     # a quotation replaces a statement that repeats it, and is left out where nothing is judged but a formula
     plain = row.standing != Standing.MISPRINT and f"{{{row.words}}}" not in row.statement
-    quoted = row.words if plain and not CONVERTED.search(row.words) else ""
+    quoted = row.words if plain and not (judged and CONVERTED.search(row.words)) else ""
     repeated = bool(quoted) and row.words[:REPEATED] in row.statement
     return Wrong(
         where=quoted_place(row, results),
