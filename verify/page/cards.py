@@ -13,9 +13,9 @@ from markupsafe import Markup
 from verify.judging.power import factor
 from verify.model import BOUNDS_EVERY_REPLICATE, Verdict, raised
 from verify.page import wording
-from verify.page.counts import percent
 from verify.page.outcomes import mark_of
 from verify.page.vocabulary import EXACT
+from verify.page.wording import percent
 from verify.results import PointOutcome, Row
 
 

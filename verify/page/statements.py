@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from verify.judging.power import factor
 from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Standing, Tier, Verdict, raised
 from verify.page import ratios, wording
-from verify.page.counts import percent
 from verify.page.vocabulary import EXACT
+from verify.page.wording import percent
 from verify.results import OTHER_IMAGES, InventoryRow, Observed, PointOutcome, Results, Row
 
 NOT_OF_A_PAPER = (Standing.OURS, Standing.KNOWN)
@@ -48,7 +48,7 @@ def rows_by_paper(results: Results) -> dict[str, list[Row]]:
     return {paper: rows for paper, rows in found.items() if rows}
 
 
-def short_names(results: Results) -> dict[str, str]:
+def first_authors(results: Results) -> dict[str, str]:
     """The first author and year of each paper, and of how many papers more; ours have no paper."""
     found: dict[str, str] = {}
     for paper, rows in rows_by_paper(results).items():

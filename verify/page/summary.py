@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from verify.model import Verdict
 from verify.page import counts, terminal
-from verify.page.verdict import run_verdict
+from verify.page.counts import run_verdict
 from verify.page.wording import legible
 from verify.results import Observed, Results, Row, Suite
 

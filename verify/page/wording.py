@@ -81,6 +81,15 @@ def numeral(value: float, digits: int = 4, *, plain: bool = False) -> str:
     return _scientific(f"{value:.{digits - 1}e}", plain)
 
 
+def percent(share: float) -> str:
+    """A share in percent.
+
+    >>> percent(0.0123)
+    '1.2 %'
+    """
+    return f"{numeral(100 * share, 2)} %"
+
+
 def power_of_ten(exponent: int) -> str:
     """10 to an integer.
 

@@ -15,11 +15,11 @@ from tests.verify.page.full_size import full_size
 from tests.verify.results.sample_results import sample
 from tests.verify.results.sample_rows import point, row
 from verify.claims import registry
+from verify.page.counts import run_verdict
 from verify.page.report.findings import CHOSEN, Finding, findings
 from verify.page.report.glance import BINS, GROUPS, strips
 from verify.page.report.tables import error_table, misprint_table
 from verify.page.statements import how_closely, how_far, left_to_a_fuller
-from verify.page.verdict import run_verdict
 from verify.results import InventoryRow, Results, Row
 
 

@@ -13,7 +13,7 @@ from tests.verify.toy_claims import RIGHT
 from verify.judging.intervals import FEWEST
 from verify.model import Passage, Standing
 from verify.page import summary, terminal, wording
-from verify.page.verdict import run_verdict
+from verify.page.counts import run_verdict
 from verify.results import InventoryRow, Results
 
 ROWS = {item.id: item for item in (*sample().rows, *sample_of_kinds().rows)}

@@ -15,13 +15,13 @@ from verify.page.statements import (
     NOT_OF_A_PAPER,
     entry_order,
     fails_as_foreseen,
+    first_authors,
     first_sentence,
     holds_as_foreseen,
     how_closely,
     how_far,
     rows_by_paper,
     rows_of_claims,
-    short_names,
 )  # fmt: skip
 from verify.results import Results, Row
 
@@ -70,7 +70,7 @@ def findings(results: Results) -> dict[str, list[Finding]]:
     for paper in sorted(rows, key=newer.__contains__):  # stable: those that share a list are last
         lists.setdefault(names.get(paper, paper), []).extend(rows[paper])
     marks = _marks(results)
-    whose = {paper: name if paper in newer else "" for paper, name in short_names(results).items()}
+    whose = {paper: name if paper in newer else "" for paper, name in first_authors(results).items()}
     shown = {
         name: [_finding(row, marks[row.claim], whose[row.paper]) for row in _chosen(own, results)]
         for name, own in lists.items()

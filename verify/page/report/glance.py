@@ -9,7 +9,7 @@ from typing import NamedTuple
 from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, Verdict
 from verify.page import wording
 from verify.page.outcomes import MARKS, mark_of
-from verify.page.statements import rows_by_paper, rows_of_claims, short_names
+from verify.page.statements import first_authors, rows_by_paper, rows_of_claims
 from verify.results import Results, Row
 
 DECADES = range(-2, 3)
@@ -42,7 +42,7 @@ class Strip(NamedTuple):
 
 def strips(results: Results) -> list[Strip]:
     """Return the claims of each paper; of a column those that do not hold come first."""
-    names = short_names(results)
+    names = first_authors(results)
     return [
         _strip(names[paper], rows_of_claims(rows).values()) for paper, rows in rows_by_paper(results).items()
     ]

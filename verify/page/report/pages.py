@@ -17,7 +17,7 @@ from verify.judging.campaign import campaigns
 from verify.model import Verdict
 from verify.page import outcomes, plots, ratios, statements, wording
 from verify.page.cards import Card, margin_width, sensitivity
-from verify.page.counts import census_line, percent
+from verify.page.counts import census_line, run_verdict
 from verify.page.formulas import formula, in_cell, lettered
 from verify.page.markup import template, themed
 from verify.page.report import first, glance, tables
@@ -34,9 +34,8 @@ from verify.page.report.contents import (
 )  # fmt: skip
 from verify.page.report.findings import findings
 from verify.page.report.sealing import classed, policy
-from verify.page.verdict import run_verdict
 from verify.page.vocabulary import EXACT, KINDS
-from verify.page.wording import duration
+from verify.page.wording import duration, percent
 
 SECTIONS = ("overview", "margins", "registered", "limits", "planted", "campaign", "derivations", "inventory")
 """Parts of the page on the whole run, and their anchors."""
