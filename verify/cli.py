@@ -31,8 +31,6 @@ from verify.heartbeat import Heartbeat
 from verify.practice import commands as practice
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from verify.results import Results
     from verify.running.request import Request
 
@@ -397,14 +395,16 @@ def _plot(options: argparse.Namespace) -> int:
     from verify.page import plots
     from verify.reporting import publish
     from verify.results import edited
-    from verify.running.options import load_results, require_writable
+    from verify.running.options import REPORT_DIR, load_results, require_writable
 
     if options.claim is not None or options.main or options.paper is not None:
         return _plot_one(options)
     for name in ("format", "out", "panels", "width"):
         if getattr(options, name) is not None:
             raise ValueError(f"--{name} needs --claim ID, --main or --paper NAME, which name the figure")
-    file = _results_file(options)
+    file = Path(options.file or REPORT_DIR)
+    if options.file is None and not file.exists():
+        raise ValueError(f"no results in {file}: run losscurv report first, or name a results file")
     results = load_results(str(file))
     if edited(results):
         _tell(f"results file {file} was edited after its run (its sha256 does not match); the page says so")
@@ -419,20 +419,10 @@ def _plot(options: argparse.Namespace) -> int:
     return AS_EXPECTED
 
 
-def _results_file(options: argparse.Namespace) -> Path:
-    """Return the results file that was named, or that of the last report."""
-    from verify.running.options import REPORT_DIR
-
-    file = Path(options.file or REPORT_DIR)
-    if options.file is None and not file.exists():
-        raise ValueError(f"no results in {file}: run losscurv report first, or name a results file")
-    return file
-
-
 def _plot_one(options: argparse.Namespace) -> int:
     """Draw one figure into one file, from the results at hand or from a run of this claim alone."""
     from verify import reporting
-    from verify.page import plots
+    from verify.page import plots, wording
     from verify.running.options import REPORT_DIR, load_results
 
     if options.output is not None:
@@ -443,33 +433,20 @@ def _plot_one(options: argparse.Namespace) -> int:
     form = options.format or ending or "svg"
     if form not in plots.FORMATS:
         raise ValueError(f"--format must be one of {', '.join(plots.FORMATS)}, got {form!r}")
-    if options.claim is None:
-        if options.panels is not None:
-            raise ValueError("--panels needs --claim ID")
-        figure = reporting.plot(
-            _results_file(options), main=options.main, paper=options.paper or "", width=options.width
-        )
-        return _save_one(options, figure, form, options.paper or "main")
-    if options.main or options.paper is not None:
-        raise ValueError("--claim cannot be combined with --main or --paper")
-    source = options.file
+    source, claim = options.file, options.claim or ""
     if source is None and Path(REPORT_DIR, "results.json").exists():
         source = load_results(REPORT_DIR)
-    if source is None:
-        _tell(f"no results in {REPORT_DIR}; judging {fit_to_line(options.claim)} first")
+    if source is None and claim:
+        _tell(f"no results in {REPORT_DIR}; judging {fit_to_line(claim)} first")
     # A file that was named is not replaced by a run: the error of `reporting.plot` says what it lacks.
-    elif not options.file and not reporting.holds(source, options.claim):
-        _tell(f"{fit_to_line(options.claim)} is not in the results in {REPORT_DIR}; judging it first")
+    elif source is not None and claim and not options.file and not reporting.holds(source, claim):
+        _tell(f"{fit_to_line(claim)} is not in the results in {REPORT_DIR}; judging it first")
         source = None
     figure = reporting.plot(
-        source, options.claim, panels=options.panels or plots.PANELS[0], width=options.width
-    )
-    return _save_one(options, figure, form, options.claim)
-
-
-def _save_one(options: argparse.Namespace, figure: Figure, form: str, name: str) -> int:
-    from verify.page import plots, wording
-
+        source, claim, panels=options.panels or "main", width=options.width, main=options.main,
+        paper=options.paper or "",
+    )  # fmt: skip
+    name = claim or options.paper or "main"
     out = Path(options.out or f"{wording.slugs([name])[name]}.{form}")
     plots.save_as(figure, out, form)
     print(f"figure: {escaped(str(out))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -131,8 +132,8 @@ def plot(
     panels
         "main" for one panel: prediction, margin, measured points, rivals. "all" adds the deviations in margins.
     width
-        Inches, 6 to 30; about 7 if None. Texts keep their size. Of main plots as many stand side by side as fit; 4 if
-        None.
+        Inches, 6 to 30; about 7 if None. Texts keep their size. Of main plots as many stand side by side as fit, 4
+        at most.
     main, paper
         In place of a claim: all main plots of the run, or those of a paper, side by side.
 
@@ -155,13 +156,14 @@ def plot(
     >>> plot(found, "vysogorets2024/softmax-rank", width=6).get_size_inches()[0]
     np.float64(6.0)
     """
-    if bool(claim) == (main or bool(paper)):
-        raise ValueError("plot needs a claim, or main=True, or a paper")
-    if main or paper:
+    if bool(claim) == (main or bool(paper)) or (panels != "main" and not claim):
+        raise ValueError("plot needs either a claim, with its panels, or main or a paper")
+    if not claim:
         if results is None:
-            raise ValueError("main plots need the results of a run, got None")
+            raise ValueError("main plots need results: run losscurv report first, or name a results file")
+        room = plots.require_width(width) - 2 * EDGE + GAP if width else math.inf
         made = results if isinstance(results, Results) else load_results(results)
-        return main_figure(made, paper, columns_within(plots.require_width(width)) if width else 4)
+        return main_figure(made, paper, int(max(1, min(4, room // (WIDTH + GAP)))))
     name, where = claim.removesuffix(AS_READ), "these results"
     if results is None:
         results = report(claim=[name])
@@ -180,11 +182,6 @@ def plot(
     some = ", ".join(known) if len(known) <= FEW else f"{len(known)} ids{did_you_mean(claim, known, FEW)}"
     first = f"judge it first, losscurv report --claim {shlex.quote(name)}"
     raise ValueError(f"{where} do not hold {claim!r}: {first}; they have {some or 'nothing'}")
-
-
-def columns_within(points: float) -> int:
-    """Return how many main plots stand side by side in a figure of this width."""
-    return max(1, int((points - 2 * EDGE + GAP) // (WIDTH + GAP)))
 
 
 def holds(results: Results, claim: str) -> bool:

@@ -10,7 +10,7 @@ from verify import reporting, results
 from verify.cli import main
 from verify.page import main as pages_main
 from verify.page.canvas import Scale, dress
-from verify.page.main import MainPlot
+from verify.page.main import MainPlot, MainRun
 
 CLAIM = "vysogorets2024/softmax-rank"
 
@@ -66,11 +66,12 @@ def test_all_panels_stand_below_the_main_one_and_a_width_is_in_inches(stored: st
 
 def test_main_plots_stand_side_by_side_as_many_as_fit(stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
     two = [
-        MainPlot(key=key, where=key, formula="x", target=f"{paper}/x", judged=(), needs=(), caption=lambda _: "Right.",
+        MainPlot(where, "x", f"{paper}/x", words="Right.", number=lambda _: "",
                  draw=lambda axes, _: dress(axes, Scale("x", (0, 1), (0, 1)), Scale("y", (0, 1), (0, 1))))
-        for key, paper in (("One", "granziol2022"), ("Two", "granziol2022"), ("Three", "karakida2019"))
+        for where, paper in (("One", "granziol2022"), ("Two", "granziol2022"), ("Three", "karakida2019"))
     ]  # fmt: skip
     monkeypatch.setattr(pages_main, "PLOTS", two)
+    monkeypatch.setattr(MainRun, "has", lambda *_: True)
     assert len(reporting.plot("run", main=True).axes) == 3
     assert len(reporting.plot("run", paper="karakida2019").axes) == 1
     wide, narrow = (reporting.plot("run", main=True, width=width) for width in (15, 6))
@@ -80,9 +81,9 @@ def test_main_plots_stand_side_by_side_as_many_as_fit(stored: str, monkeypatch: 
     )
     assert main(["plot", "run", "--main", "--format", "png"]) == 0 and Path("main.png").exists()
     assert main(["plot", "run", "--paper", "karakida2019"]) == 0 and Path("karakida2019.svg").exists()
-    with pytest.raises(ValueError, match="plot needs a claim, or main=True, or a paper"):
+    with pytest.raises(ValueError, match="plot needs either a claim, with its panels, or main or a paper"):
         reporting.plot("run")
-    with pytest.raises(ValueError, match="main plots need the results of a run, got None"):
+    with pytest.raises(ValueError, match="main plots need results: run losscurv report first"):
         reporting.plot(None, main=True)
 
 
@@ -98,10 +99,16 @@ def test_main_plots_stand_side_by_side_as_many_as_fit(stored: str, monkeypatch: 
         (["run", "--claim", CLAIM, "--output", "x"], "--output cannot be combined with --claim"),
         (["run", "--width", "5"], "--width needs --claim"),
         (["run", "--claim", "STORED", "--width", "2"], "width must be 6 to 30 inches, got 2"),
-        (["run", "--claim", "STORED", "--main"], "--claim cannot be combined with --main or --paper"),
-        (["run", "--main", "--panels", "all"], "--panels needs --claim"),
+        (
+            ["run", "--claim", "STORED", "--main"],
+            "plot needs either a claim, with its panels, or main or a paper",
+        ),
+        (
+            ["run", "--main", "--panels", "all"],
+            "plot needs either a claim, with its panels, or main or a paper",
+        ),
         (["run", "--paper", "karakida2019"], "this run has no main plot of karakida2019"),
-        (["--main"], "no results in losscurv-report: run losscurv report first"),
+        (["--main"], "main plots need results: run losscurv report first"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_clear_line(

@@ -70,7 +70,7 @@ def named_scale(
     name: str, ends: Limits, texts: Mapping[float, str], *, room: float = 320.0, logarithmic: bool = False
 ) -> Scale:
     """An axis with ticks of its own, of which as many are shown, from the first on, as so many points have room for."""
-    step = math.ceil(sum(width_of(text, 9.5) + 12 for text in texts.values()) / room)
+    step = math.ceil(sum(width_of(text, 9.5) + 12 for text in texts.values()) / room) or 1
     return Scale(name, ends, [*texts][::step], logarithmic, texts)
 
 
@@ -122,18 +122,14 @@ def margins_scale(points: Sequence[PointOutcome], name: str, *, from_zero: bool)
         1.12 * max(np.abs(centres).max(initial=1.6), min(np.abs(sides).max(initial=0.0), NEAR), near)
     )
     bent = limit > SIDES_LINEAR
+    outer = [1.0, 2.0, 3.0, 4.0] if limit < 4.5 else [1.0, 4.0, 8.0, 12.0]
     if bent:
-        limit = min(limit, 1e15)
-        count = range(math.floor(math.log10(limit)) + 1)
-        limit *= 1.6
-        outer = [10.0**k for k in count if k % max(1, math.ceil(len(count) / 4)) == 0]
-    else:
-        step = 1.0 if limit < 4.5 else 4.0
-        outer = [1.0, *(k * step for k in range(1, math.ceil(limit / step)))]
+        limit = 1.6 * min(limit, 1e15)
+        last = math.floor(math.log10(limit / 1.6))
+        outer = [10.0**k for k in range(0, last + 1, max(1, math.ceil((last + 1) / 4)))]
     # half a margin of room for the mark at 0
     ends = (-min(0.5, 0.05 * limit) if from_zero else -limit, limit)
-    wanted = [0.0, *(sign * value for value in outer for sign in (1.0, -1.0))]
-    shown = sorted({value for value in wanted if ends[0] <= value <= ends[1]})
+    shown = [v for v in (*(-v for v in outer), 0.0, *outer) if ends[0] <= v <= ends[1]]
     texts = {value: tick_text(value) for value in shown}
     return Scale(name + ", logarithmic beyond 1" * bent, ends, shown, texts=texts, bent=bent)
 

@@ -90,17 +90,11 @@ def formula_lines(latex: str, room: float) -> tuple[list[str], float]:
     """A formula in one or two lines of mathtext, broken at its quads, and their size; no lines if none fit."""
     if "$" in latex or len(latex) > LONGEST:
         return [], FORMULA
-    split = (re.sub(r"^\\q?quad", "", piece) for piece in split_before(r"\\q?quad\b", latex))
-    pieces = [mathtext(piece) for piece in split if piece.strip()]
-    if not (pieces and all(pieces)):
-        return [], FORMULA
-    joined = [text.strip("$") for text in pieces]
-    ways = [
-        ["$" + r"\quad ".join(part) + "$" for part in (joined[:k], joined[k:]) if part]
-        for k in range(len(joined), 0, -1)
-    ]
-    for size, lines in product((FORMULA, SMALLEST), ways):
-        if all(_extent(line, size)[0] <= room for line in lines):
+    pieces = [re.sub(r"^\\q?quad", "", piece) for piece in split_before(r"\\q?quad\b", latex)]
+    pieces = [piece for piece in pieces if piece.strip()]
+    for size, k in product((FORMULA, SMALLEST), range(len(pieces), 0, -1)):
+        lines = [mathtext(r"\quad ".join(part)) for part in (pieces[:k], pieces[k:]) if part]
+        if all(lines) and all(_extent(line, size)[0] <= room for line in lines):
             return lines, size
     return [], FORMULA
 

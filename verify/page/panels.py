@@ -54,12 +54,10 @@ from verify.page.heading import mathtext
 from verify.page.rival_labels import (
     LEADING,
     SIZE,
-    LineName,
     dashes_of,
     draw_names,
     draw_tag,
-    line_names,
-    name_at,
+    line_name,
     names_height,
     names_width,
     shared_lines,
@@ -67,7 +65,6 @@ from verify.page.rival_labels import (
 )
 from verify.page.theme import PALETTE
 from verify.page.vocabulary import EXACT
-from verify.page.wording import Placed
 from verify.results import PointOutcome, ProfilePoint, Row
 from verify.results.lines import (
     drawn_at_points_only,
@@ -101,8 +98,8 @@ FEW = 12
 TALLEST, STRIP = 168.0, 96.0
 """Height of a frame with a line for each point, and of one with many."""
 
-NAMES, LINES = 0.29, 3
-"""Widest line of the name of a point as a share of the figure, and most lines; longer names have fewer parameters."""
+NAMES = 0.29
+"""Widest line of the name of a point, as a share of the figure."""
 
 MANY = 5
 """Entries of a list that a name shows in full; of a longer one the first ones, and how many more there are."""
@@ -146,12 +143,6 @@ def row_panels(row: Row, width: float = WIDTH) -> list[Panel]:
     return [*([_view_panel(row, view, width)] if view else []), deviations_panel(row, width)]
 
 
-def main_panel(row: Row, width: float = WIDTH) -> Panel:
-    """The panel that stands for a row."""
-    view = _view(row)
-    return _view_panel(row, view, width) if view else deviations_panel(row, width)
-
-
 def _view(row: Row) -> View | None:
     if row.curves:
         return curve_view(row)
@@ -159,20 +150,19 @@ def _view(row: Row) -> View | None:
     return seen(row, point) if seen and point else None
 
 
-def curve_panel(row: Row) -> Panel:
-    """Prediction with its margin, rivals, and the measured points, over the parameter of the curves."""
-    return _view_panel(row, curve_view(row), WIDTH)
-
-
 def _view_panel(row: Row, view: View, width: float) -> Panel:
     """Theory in its band, the rivals with their names at the ends of their lines, and what was measured."""
-    limits = _value_limits(view)
+    limits = _value_limits(view, row.margin)
     heights = [
         {name: share_of(y, limits, logarithmic=view.decades) for name, y in track.rivals.items()}
         for track in view.tracks
     ]
     groups = shared_lines(heights)
-    names = [*_curve_names(view, limits), *line_names(heights, groups)]
+    curves = [share_of(track.predicted, limits, logarithmic=view.decades) for track in view.tracks]
+    names = [line_name(t.name, [ends]) for t, ends in zip(view.tracks, curves, strict=True) if t.name]
+    for k, (name, *same) in enumerate(groups):
+        lines = [shown[name] for shown in heights if name in shown]
+        names.append(line_name(" = ".join([name, *same]), lines, dashes_of(k)))
     up = plain_scale("", limits, logarithmic=view.decades)
     left = max(LEFT, 10 + max((width_of(text, 9.5) for text in up.texts.values()), default=0.0))
     right = max(RIGHT, names_width(names))
@@ -207,30 +197,16 @@ def _named(row: Row, words: str, room: float) -> tuple[str, float]:
     return f"{escaped} {mathtext(letter)}".strip(), 12.2 * max(len(lines) - 1, 0)
 
 
-def _curve_names(view: View, limits: Limits) -> list[LineName]:
-    """Names of curves at their ends, where there are several."""
-    found = []
-    for track in view.tracks:
-        known = track.predicted[~np.isnan(track.predicted)]
-        if track.name and known.size:
-            end = float(share_of(known[-1:], limits, logarithmic=view.decades)[0])
-            found.append(name_at(track.name, end))
-    return found
-
-
-def _value_limits(view: View) -> Limits:
+def _value_limits(view: View, margin: float) -> Limits:
     """Everything measured and predicted, and of margins, intervals and rivals what stays within reach of it."""
     core = finite_values(*(track.predicted for track in view.tracks), [m.point.measured for m in view.marks])
-    halves = finite_values(*(track.half for track in view.tracks), [m.point.margin for m in view.marks])
     extra = finite_values(
         *(values for track in view.tracks for values in track.rivals.values()),
         [side for mark in view.marks for side in (mark.point.lower, mark.point.upper)],
     )
-    least = 1.3 * float(halves.max(initial=0.0))
-    if view.decades:
-        shares = finite_values(*(t.half / np.abs(t.predicted) for t in view.tracks if t.predicted.all()))
-        least = 1.3 * math.log1p(min(float(shares.max(initial=0.0)), 1.0))
-    return limits_around(core, extra, least=least, logarithmic=view.decades)
+    halves = finite_values(*(track.half for track in view.tracks), [m.point.margin for m in view.marks])
+    least = min(margin, 0.7) if view.decades else float(halves.max(initial=0.0))
+    return limits_around(core, extra, least=1.3 * least, logarithmic=view.decades)
 
 
 def _agreeing(row: Row, limits: Limits, low: Any, high: Any) -> tuple[Any, Any]:
@@ -469,7 +445,7 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     )
     numbers = [_numbers(row, point) for point in points] if names else []
     head = found.measured + f" ({found.predicted})" * (not _from_zero(row))
-    left = 10 + max((width_of(line, SIZE) for name in names for line in name), default=4.0)
+    left = 10 + max((width_of(line, 9.5) for name in names for line in name.split("\n")), default=4.0)
     right = RIGHT + max((8 + width_of(text, SIZE) for text in (head, *numbers) if names), default=0.0)
     # the distance of two laws from a third says nothing of theirs
     rivals = {} if row.kind == Kind.DISTRIBUTION else _rivals(points, exact, farthest=not names)
@@ -481,12 +457,19 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     title, lift = _named(row, "; ".join(part for part in (row.quantity, count) if part), width - 2 * EDGE)
     along, drop = _named(row, x.name, width - 2 * EDGE - right)
     above = (TOP + lift if title else 8.0) + LEADING * max(len(tags), bool(names))
-    pitch = max(18.0, 4 + LEADING * max(map(len, names))) if names else STRIP / len(points)
-    last = 0.5 - len(points)
+    pitch = _pitch(names) if names else STRIP / len(points)
+    last, shown = 0.5 - len(points), {float(-place): name for place, name in enumerate(names)}
 
     def draw(axes: Axes) -> None:
-        dress(axes, x._replace(name=along), Scale(title, (last, 0.5), []), left=left, above=above)
+        dress(
+            axes,
+            x._replace(name=along),
+            Scale(title, (last, 0.5), [*shown], texts=shown),
+            left=left,
+            above=above,
+        )
         axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
         low, high = _agreeing(row, x.ends, -1.0, 1.0)
         axes.fill_between(
             [x.ends[0], max(p.margin for p in points)] if exact else [low, high], last, 0.5, color=PALETTE["band"], lw=0
@@ -504,10 +487,7 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
                 axes, _on_axis(point, x, exact), -place, "x", x.ends, size=4.6 if names else 3.0, said=tip(point),
                 networks=bool(row.data), mark="s" * bool(row.data),
             )  # fmt: skip
-        for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
-            for k, line in enumerate(name):
-                drop = LEADING * ((len(name) - 1) / 2 - k)
-                write_beside(axes, line, (0, -place), (-left, drop), coords=("axes fraction", "data"))
+        for place, number in enumerate(numbers):
             write_beside(
                 axes, number, (1, -place), (right - RIGHT, 0), coords=("axes fraction", "data"), ha="right"
             )
@@ -517,16 +497,18 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     return Panel(max(pitch * len(points), 30.0), draw, beyond, left, right, above, BELOW + 4 + drop)
 
 
-def _named_points(row: Row, room: float) -> tuple[list[PointOutcome], list[list[str]]]:
-    """Points with the lines of their names; many, or such that need too much room, sorted and without names."""
+def _named_points(row: Row, room: float) -> tuple[list[PointOutcome], list[str]]:
+    """Points with their names; many, or such that need too much room, sorted and without names."""
     points = row.points
-    short = short_names([point.parameters for point in points])
-    for texts in ([_name_of(point, points) for point in points], short) if len(points) <= FEW else ():
-        names = [in_lines(text, room, SIZE) for text in texts]
-        lines = max(map(len, names))
-        if (lines <= LINES or texts is short) and max(18.0, 4 + LEADING * lines) * len(points) <= TALLEST:
-            return points, names
+    names = ["\n".join(in_lines(name, room, 9.5)) for name in short_names([p.parameters for p in points])]
+    if len(points) <= FEW and _pitch(names) * len(points) <= TALLEST:
+        return points, names
     return sorted(points, key=lambda point: -_order(wording.deviation(point))), []
+
+
+def _pitch(names: Sequence[str]) -> float:
+    """Points from one line to the next."""
+    return max(18.0, 5 + 11.6 * (1 + max(name.count("\n") for name in names)))
 
 
 def _numbers(row: Row, point: PointOutcome) -> str:
@@ -578,7 +560,7 @@ def _rivals(points: Sequence[PointOutcome], exact: bool, *, farthest: bool) -> d
 
 
 def _tags(rivals: Mapping[str, list[float]], x: Scale) -> tuple[list[tuple[str, float, int]], str]:
-    """Names of rivals with the places of their first marks and their numbers, and those beyond the axis, in words.
+    """Names of rivals with the places of their farthest marks and their numbers, and those beyond the axis, in words.
 
     From the middle outwards: the line that leads to a mark passes beside the names below its own.
     """
@@ -586,7 +568,7 @@ def _tags(rivals: Mapping[str, list[float]], x: Scale) -> tuple[list[tuple[str, 
     for k, (name, values) in enumerate(rivals.items()):
         shown = [value for value in values if x.ends[0] <= value <= x.ends[1]]
         if shown:
-            inside.append((typeset(name), share_along(shown[0], x), k))
+            inside.append((typeset(name), share_along(max(shown, key=abs), x), k))
         else:
             nearest = min((value for value in values if not math.isnan(value)), key=abs, default=math.nan)
             beyond.append(f"{typeset(name)} ({wording.numeral(nearest, 2)})")
@@ -599,7 +581,7 @@ def _order(value: float) -> float:
 
 
 def short_names(values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names by as few parameters as tell all apart.
+    """Names by as few parameters as tell all apart; empty for a single one.
 
     >>> short_names([{"law": "relu", "dim": 7, "k": 1}, {"law": "relu", "dim": 7, "k": 2}])
     ['k = 1', 'k = 2']
@@ -622,19 +604,8 @@ def short_names(values: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _at_point(row: Row, point: PointOutcome) -> str:
     """Which of several points a panel shows."""
-    name = _name_of(point, row.points)
+    name = short_names([p.parameters for p in row.points])[row.points.index(point)]
     return f" at {name}" if name else ""
-
-
-def _name_of(point: Placed, points: Sequence[Placed]) -> str:
-    """Return a short name that tells a point from the others; empty for a single point."""
-    if len(points) < 2:
-        return ""
-    names = [brief(wording.differing(other, points)) for other in points]
-    place = next((k for k, other in enumerate(points) if other is point), 0)
-    here = names[place]
-    # long lists may differ in what is not shown
-    return here if names.count(here) < 2 else f"{here} ({names[: place + 1].count(here)})"
 
 
 def brief(values: Mapping[str, Any]) -> str:

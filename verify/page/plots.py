@@ -46,7 +46,7 @@ from verify.page.drawing import (
 )
 from verify.page.heading import heading, sentence_heading
 from verify.page.observed_panels import observed_panels, panels_beside
-from verify.page.panels import main_panel, row_panels
+from verify.page.panels import row_panels
 from verify.page.theme import FONTS, PALETTE, STYLE
 from verify.results import Observed, Results, Row
 
@@ -93,7 +93,7 @@ def agreement(row: Row, stamp: str = "", panels: str = "main", width: float | No
     points = require_width(width)
     row = wording.legible(row)
     with mpl.rc_context(STYLE):
-        shown = [main_panel(row, points)] if panels == "main" else row_panels(row, points)
+        shown = row_panels(row, points)[: 1 if panels == "main" else None]
         return stack(shown, f"{row.id}: {row.verdict}", stamp, points, heading(row, points - 2 * EDGE))
 
 

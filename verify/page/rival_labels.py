@@ -39,12 +39,6 @@ class LineName(NamedTuple):
     lines: list[str]
     dash: tuple[float, ...]
     end: float
-    inside: bool
-
-    @property
-    def colour(self) -> str:
-        """The colour of its line."""
-        return PALETTE["rival" if self.dash else "theory"]
 
 
 def dashes_of(k: int) -> tuple[float, ...]:
@@ -71,26 +65,15 @@ def shared_lines(curves: Sequence[Heights]) -> list[list[str]]:
 def _same(curve: Heights, one: str, other: str) -> bool:
     if one not in curve or other not in curve:
         return (one in curve) == (other in curve)
-    a, b = curve[one], curve[other]
-    return np.array_equal(np.isnan(a), np.isnan(b)) and not bool((np.abs(a - b) > SAME).any())
+    return np.allclose(curve[one], curve[other], rtol=0, atol=SAME, equal_nan=True)
 
 
-def line_names(curves: Sequence[Heights], groups: Sequence[Sequence[str]]) -> list[LineName]:
-    """A name for each group of rivals, at the end of one of its lines: one that ends in the frame, if there is one."""
-    found = []
-    for k, group in enumerate(groups):
-        known = [curve[group[0]] for curve in curves if group[0] in curve]
-        ends = [float(heights[~np.isnan(heights)][-1]) for heights in known if not np.isnan(heights).all()]
-        end = min(ends, key=lambda end: abs(end - 0.5), default=math.nan)
-        beyond = " (no value)" if math.isnan(end) else " ↑" if end > 1 else " ↓" if end < 0 else ""
-        found.append(name_at(typeset(" = ".join(group)) + beyond, end, dashes_of(k)))
-    return found
-
-
-def name_at(text: str, end: float, dash: tuple[float, ...] = ()) -> LineName:
-    """The name of a line that ends at this height."""
-    lines = in_lines(text, LONGEST, SIZE)
-    return LineName(lines, dash, 0.5 if math.isnan(end) else min(max(end, 0.0), 1.0), 0 <= end <= 1)
+def line_name(text: str, heights: Sequence[Floats], dash: tuple[float, ...] = ()) -> LineName:
+    """A name at the end of one of these lines: one that ends in the frame, if there is one."""
+    ends = [float(known[-1]) for line in heights if (known := line[~np.isnan(line)]).size]
+    end = min(ends, key=lambda end: abs(end - 0.5), default=math.nan)
+    beyond = " (no value)" if math.isnan(end) else " ↑" if end > 1 else " ↓" if end < 0 else ""
+    return LineName(in_lines(typeset(text) + beyond, LONGEST, SIZE), dash, end)
 
 
 def names_height(names: Sequence[LineName]) -> float:
@@ -105,36 +88,24 @@ def names_width(names: Sequence[LineName]) -> float:
 
 
 def draw_names(axes: Axes, names: Sequence[LineName]) -> None:
-    """Names with a piece of their line each, which leads to its end, to the right of the frame."""
+    """Names with a piece of their line each, which leads to its end, to the right of the frame.
+
+    From above: each at its end, if the one before leaves room, and those after it have room in the frame.
+    """
     width, height = (side * points_per_pixel(axes) for side in axes.bbox.size)
-    order = sorted(names, key=lambda name: -name.end)
-    tops = _tops(order, height)
-    for name, top in zip(order, tops, strict=True):
-        own = [(top - LEADING * (k + 0.5)) / height for k in range(len(name.lines))]
-        middle = sum(own) / len(own)
-        style: Any = {"ls": (0, name.dash), "lw": 1.3} if name.dash else {"lw": 1.9}
+    above, needed = height + LEADING / 2, names_height(names) - LEADING / 2
+    for lines, dash, end in sorted(names, key=lambda name: -math.inf if math.isnan(name.end) else -name.end):
+        tall = LEADING * len(lines)
+        place = 0.5 if math.isnan(end) else min(max(end, 0.0), 1.0)
+        top = max(min(place * height + tall / 2, above), needed)
+        above, needed, middle = top - tall, needed - tall, (top - tall / 2) / height
+        colour = PALETTE["rival" if dash else "theory"]
         axes.plot(
-            [1 + 3 / width, 1 + PIECE / width], [name.end if name.inside else middle, middle],
-            transform=axes.transAxes, clip_on=False, color=name.colour, **style,
+            [1 + 3 / width, 1 + PIECE / width], [end if 0 <= end <= 1 else middle, middle], lw=1.3 if dash else 1.9,
+            transform=axes.transAxes, clip_on=False, color=colour, ls=(0, dash) if dash else "-",
         )  # fmt: skip
-        for text, place in zip(name.lines, own, strict=True):
-            write_beside(axes, text, (1, place), (PIECE + 3, 0), color=name.colour)
-
-
-def _tops(order: Sequence[LineName], height: float) -> list[float]:
-    """Tops of names from above: each at its end, if the one before leaves room, and all of them beside the frame."""
-    tops: list[float] = []
-    room = height + LEADING / 2
-    for name in order:
-        tall = LEADING * len(name.lines)
-        tops.append(min(name.end * height + tall / 2, room))
-        room = tops[-1] - tall
-    floor = -LEADING / 2
-    for k in range(len(order) - 1, -1, -1):  # those that ran out below go up again
-        tall = LEADING * len(order[k].lines)
-        tops[k] = max(tops[k], floor + tall)
-        floor = tops[k]
-    return tops
+        for k, text in enumerate(lines):
+            write_beside(axes, text, (1, (top - LEADING * (k + 0.5)) / height), (PIECE + 3, 0), color=colour)
 
 
 def draw_tag(axes: Axes, text: str, share: float, dash: tuple[float, ...], level: int) -> None:

@@ -186,11 +186,11 @@ class Row(Result):
         return [*varying, *_POINT_COLUMNS[:5]]
 
     def _inches(self) -> tuple[float, float]:
-        return (7.2, _page_module("panels").main_panel(self).total / 72 if self.points else 0.9)
+        return (7.2, _page_module("panels").row_panels(self)[0].total / 72 if self.points else 0.9)
 
     def _draw(self, axes: Axes) -> None:
         if self.points:
-            _page_module("panels").main_panel(_page_module("wording").legible(self)).draw(axes)
+            _page_module("panels").row_panels(_page_module("wording").legible(self))[0].draw(axes)
         else:
             axes.set_title(f"{self.verdict}: nothing was measured")
 

@@ -17,7 +17,7 @@ from tests.verify.results.sample_results import sample, sample_of_kinds
 from verify.judging.judge import readings
 from verify.model import Kind
 from verify.page.drawing import DASHES
-from verify.page.panels import curve_panel
+from verify.page.panels import row_panels
 from verify.page.theme import PALETTE
 from verify.results import Curve, PointOutcome, Row, lines
 from verify.running import rows
@@ -38,7 +38,7 @@ PLACES = 350
 def drawn_of(name: str) -> list[tuple[Row, Axes]]:
     """Rows with what their panels draw: once for all tests, which only read it."""
     found = rows_of(name) if name in WITH_AXIS else (SAMPLES[name],)
-    return [(item, axes_of(curve_panel(item))) for item in found]
+    return [(item, axes_of(row_panels(item)[0])) for item in found]
 
 
 def coloured(axes: Axes, name: str) -> list[Line2D]:
@@ -172,6 +172,7 @@ def test_a_table_that_its_formula_does_not_give_is_an_error() -> None:
         rows.claim_row(claim, reading, {reading: off}, 0.0, Settings())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMULAS)
 def test_between_the_points_a_line_is_the_formula_at_as_many_places_as_a_picture_shows(name: str) -> None:
     """Where it is steepest it follows the formula, or is as steep as a step can be drawn."""
