@@ -82,7 +82,10 @@ def _marks(results: Results) -> dict[str, str]:
     """Return the mark of each claim: that of its main plot, which may judge more readings of the statement."""
     run = MainRun(results)
     plots = {
-        run.rows[name].claim: plot.outcome(run) for plot in PLOTS for name in plot.judged if name in run.rows
+        run.rows[name].claim: plot.outcome(run)
+        for plot in PLOTS
+        for name in (plot.target, *plot.judged)
+        if name in run.rows
     }
     return {claim: mark_of(rows) for claim, rows in rows_of_claims(results.rows).items()} | plots
 

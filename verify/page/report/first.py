@@ -7,8 +7,9 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from verify.page.main import MainRun, draw_plot, main_plots
+from verify.page.main.plot import PRINTED
 from verify.page.markup import themed
-from verify.page.outcomes import FAILS, HOLDS, LIMITS, SEEN, limit_of
+from verify.page.outcomes import FAILS, HOLDS, SEEN, limit_of
 from verify.results import Results
 
 __all__ = ["Cell", "cells"]
@@ -38,10 +39,7 @@ def cells(results: Results) -> list[Cell]:
         except (ArithmeticError, LookupError, StopIteration, TypeError, ValueError):
             continue  # a file of another version has other parameters; all that it has is on the cards
         mark = plot.outcome(run)
-        said = (
-            limit_of(run.rows[name] for name in plot.judged if name in run.rows)
-            if mark == LIMITS
-            else SHORT[mark]
-        )
+        names = (plot.target, f"{plot.target}{PRINTED}", *plot.judged)
+        said = SHORT.get(mark) or limit_of(run.rows[name] for name in names if name in run.rows)
         found.append(Cell(plot.where, plot.formula, mark, said, figure, caption, plot.target))
     return found
