@@ -44,7 +44,7 @@ TABLE = (
         "Lemma 11 of Granziol: eigenvectors do not overlap below twice the threshold (`granziol2022/theorem-10`)",
         "with the threshold of Theorem 10 {granziol2022/theorem-10}",
         "not judged",
-        f"misprint: overlap {{granziol2022/theorem-10{PRINTED}}}",
+        f"misprint: {{granziol2022/theorem-10{PRINTED}}}",
     ),
     (
         "Section 10.1 of Granziol: by Theorem 4 the largest rate is ∝ B at small B"
