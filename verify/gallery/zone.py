@@ -14,9 +14,9 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, full_space
 from theory import gauss_newton, softmax, zone as laws
 from verify.claims.vysogorets2024.framed_networks import lenet_300_100, uniform_norms
-from verify.gallery.parts import MEASURED, OTHER, Setting, curve, legend
+from verify.gallery.parts import MEASURED, OTHER, Setting, curve, inches, legend
 from verify.page.axes import decades, plain_ticks
-from verify.page.drawing import Floats, Panel, inches
+from verify.page.drawing import Floats, Panel
 from verify.page.theme import PALETTE
 from verify.page.wording import numeral
 
