@@ -93,12 +93,9 @@ def share_of(values: Floats, limits: Limits, *, logarithmic: bool) -> Floats:
 def margins_scale(points: Sequence[PointOutcome], name: str, *, from_zero: bool) -> Scale:
     """Axis of deviations in margins, symmetric or `from_zero`."""
     centres = finite_values([wording.deviation(p) for p in points])
-    sides = finite_values([wording.deviation(p, side) for p in points for side in (p.lower, p.upper)])
-    others = finite_values([wording.deviation(p, r.value) for p in points for r in p.rivals])
-    near = np.abs(others)[np.abs(others) <= NEAR].max(initial=0.0)
-    limit = float(
-        1.12 * max(np.abs(centres).max(initial=1.6), min(np.abs(sides).max(initial=0.0), NEAR), near)
-    )
+    sides = [wording.deviation(p, side) for p in points for side in (p.lower, p.upper)]
+    others = np.abs(finite_values(sides, [wording.deviation(p, r.value) for p in points for r in p.rivals]))
+    limit = 1.12 * float(max([1.6, *np.abs(centres), *others[others <= NEAR]]))
     bent = limit > SIDES_LINEAR
     outer = [1.0, 2.0, 3.0, 4.0] if limit < 4.5 else [1.0, 4.0, 8.0, 12.0]
     if bent:

@@ -91,8 +91,8 @@ TALLEST = 168.0
 NAMES = 0.29
 """Widest line of the name of a point, as a share of the figure."""
 
-MANY = 5
-"""Entries of a list that a name shows in full; of a longer one the first ones, and how many more there are."""
+LONGEST = 36
+"""Letters of a parameter; of a longer list only the first entries are shown."""
 
 PLACES = 40
 """Places at which a distribution function is shown."""
@@ -276,10 +276,9 @@ def _sizes(row: Row, point: PointOutcome) -> View | None:
     if len({p.x for p in profile}) < 2:
         return None
     first, last = math.log(profile[0].x), math.log(profile[-1].x)
-    settled = row.kind == Kind.SETTLED
-    end = profile[-1].x if settled else math.exp(min(last + 0.22 * (last - first), 690.0))
-    marks = [Mark(p.x, mean_at(p)) for p in profile[: -1 if settled else None]]
-    title, note = row.quantity or "Mean at each size", "" if settled else "; at ∞: extrapolated"
+    end = math.exp(min(last + 0.22 * (last - first), 690.0))
+    marks = [Mark(p.x, mean_at(p)) for p in profile]
+    title = row.quantity or "Mean at each size"
     if row.kind == Kind.EXPONENT:
         marks = [
             Mark(x, mean_at(ProfilePoint(x=x, measured=slope, lower=slope, upper=slope, predicted=math.nan)))
@@ -289,11 +288,12 @@ def _sizes(row: Row, point: PointOutcome) -> View | None:
     x = np.array([math.exp(first), end])
     flat = {r.name: drawable([r.value] * 2) for r in point.rivals}
     across = plain_scale("size", padded_ends(x.tolist(), logarithmic=True), logarithmic=True)
-    if not settled:
-        ticks = [at for at in across.ticks if at <= profile[-1].x]
-        across = across._replace(ticks=[*ticks, end], texts={**across.texts, end: "∞"})
+    ticks = [at for at in across.ticks if at <= profile[-1].x]
+    across = across._replace(ticks=[*ticks, end], texts={**across.texts, end: "∞"})
     track = Track(x, drawable([point.predicted] * 2), drawable([point.margin] * 2), flat)
-    return View(title + _at_point(row, point), across, [track], [*marks, Mark(end, point)], note)
+    return View(
+        title + _at_point(row, point), across, [track], [*marks, Mark(end, point)], "; at ∞: extrapolated"
+    )
 
 
 def local_slopes(profile: Sequence[ProfilePoint]) -> list[tuple[float, float]]:
@@ -341,7 +341,6 @@ def _distribution(row: Row, point: PointOutcome) -> View | None:
 
 PROFILES: dict[str, Callable[[Row, PointOutcome], View | None]] = {
     Kind.DISTRIBUTION: _distribution,
-    Kind.SETTLED: _sizes,
     Kind.LIMIT: _sizes,
     Kind.EXPONENT: _sizes,
 }
@@ -368,12 +367,12 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     left = 10 + max((width_of(line, 9.5) for name in names for line in name.split("\n")), default=4.0)
     right = RIGHT + max((8 + width_of(text, 9.0) for text in (head, *numbers) if names), default=0.0)
     # the distance of two laws from a third says nothing of theirs
-    rivals = {} if row.kind == Kind.DISTRIBUTION else _rivals(points, farthest=not names)
+    rivals = {} if row.kind == Kind.DISTRIBUTION else _rivals(points)
     inside = {name: any(x.ends[0] <= at <= x.ends[1] for at in values) for name, values in rivals.items()}
     beyond = ", ".join(_distance(name, rivals[name]) for name in rivals if not inside[name])
     rivals = {typeset(name): values for name, values in rivals.items() if inside[name]}
     if beyond:
-        beyond = f"Rivals beyond the axis, in margins{'' if names else ', at the farthest point'}: {beyond}."
+        beyond = f"Rivals beyond the axis, in margins: {beyond}."
     off = sum(point.verdict != "agrees" for point in points)
     count = "" if names else f"outside the band: {off or 'none'} of {len(points)} points"
     title, lift = _named(row, "; ".join(part for part in (row.quantity, count) if part), width - 2 * EDGE)
@@ -463,17 +462,13 @@ def _in_margins(point: PointOutcome) -> PointOutcome:
     return replace(point, predicted=0.0, measured=middle, lower=low, upper=high)
 
 
-def _rivals(points: Sequence[PointOutcome], *, farthest: bool) -> dict[str, list[float]]:
-    """Deviations of each rival, one for each point; NaN where it has none; or the `farthest` for all."""
+def _rivals(points: Sequence[PointOutcome]) -> dict[str, list[float]]:
+    """Deviations of each rival, one for each point; NaN where it has none."""
     found: dict[str, list[float]] = {}
     for place, point in enumerate(points):
         for rival in point.rivals:
             at = wording.deviation(point, rival.value)
             found.setdefault(rival.name, [math.nan] * len(points))[place] = at
-    if farthest:
-        return {
-            name: [max(finite_values(at), key=abs, default=math.nan)] * len(at) for name, at in found.items()
-        }
     return found
 
 
@@ -513,16 +508,13 @@ def _at_point(row: Row, point: PointOutcome) -> str:
 def brief(values: Mapping[str, Any]) -> str:
     """Parameters as text, of long lists the first entries.
 
-    >>> brief({"p": (0.31, 0.22, 0.15, 0.11, 0.08, 0.05), "dim": 40})
-    'p = (0.31, 0.22, 0.15, … 3 more), dim = 40'
+    >>> brief({"p": (0.3123, 0.2201, 0.1504, 0.1102, 0.0801, 0.0502), "dim": 40})
+    'p = (0.3123, 0.2201, 0.1504, …), dim = 40'
     """
     return typeset(", ".join(_brief(name, value) for name, value in values.items()))
 
 
 def _brief(name: str, value: Any) -> str:
-    nested = isinstance(value, list | tuple) and any(isinstance(entry, list | tuple) for entry in value)
-    shown = 1 if nested else MANY - 2
-    if not isinstance(value, list | tuple) or len(value) <= (shown if nested else MANY):
-        return wording.parameters({name: value})
-    start = wording.parameters({name: tuple(value[:shown])}).rstrip(",)") + ")" * nested
-    return f"{start}, … {len(value) - shown} more)"
+    said = wording.parameters({name: value})
+    cut = said[:LONGEST].rpartition(", ")[0]
+    return f"{cut}, …)" if cut and len(said) > LONGEST else said
