@@ -81,15 +81,6 @@ def limits_around(core: Floats, others: Floats, *, least: float = 0.0, logarithm
     return (math.exp(ends[0]), math.exp(ends[1])) if logarithmic else ends
 
 
-def share_of(values: Floats, limits: Limits, *, logarithmic: bool) -> Floats:
-    """Values as shares of the way from the lower to the upper end of an axis; NaN for what it cannot show."""
-    low, high = limits
-    if not logarithmic:
-        return (values - low) / ((high - low) or 1.0)
-    positive = np.where(values > 0, values, np.nan)
-    return (np.log(positive) - math.log(low)) / (math.log(high) - math.log(low))  # quotients may overflow
-
-
 def margins_scale(points: Sequence[PointOutcome], name: str, *, from_zero: bool) -> Scale:
     """Axis of deviations in margins, symmetric or `from_zero`."""
     centres = finite_values([wording.deviation(p) for p in points])

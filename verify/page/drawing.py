@@ -75,8 +75,7 @@ def stack(
     """A heading above panels, in columns; below each row of panels its notes; `mark` is the small print at the foot."""
     rows: list[tuple[Sequence[Panel], list[str]]] = []
     for k in range(0, len(panels), columns):
-        lines = [line for panel in panels[k : k + columns] for line in panel.note.splitlines()]
-        notes = [part for line in lines for part in in_lines(line, width - 2 * EDGE, NOTE)]
+        notes = [line for p in panels[k : k + columns] for line in in_lines(p.note, width - 2 * EDGE, NOTE)]
         rows.append((panels[k : k + columns], notes))
     top = heading.height if heading else 0.0
     heights = [

@@ -4,19 +4,18 @@
 |---|---|
 | with curves | over the parameter |
 | spans sizes | over the sizes, with what they tend to |
-| distribution | its function |
-| any other, or with predictions at the points only | a line for each point, in margins; of many points no names |
+| any other, or with predictions at its points only | a line for each point, in margins; of many points no names |
 
-Where all panels are asked for, the deviations in margins are below the first three as well.
+Where all panels are asked for, the deviations in margins are below the first two as well.
 """
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +30,6 @@ from verify.page.axes import (
     margins_scale,
     padded_ends,
     plain_scale,
-    share_of,
 )
 from verify.page.canvas import (
     ABOVE,
@@ -94,12 +92,6 @@ NAMES = 0.29
 LONGEST = 36
 """Letters of a parameter; of a longer list only the first entries are shown."""
 
-PLACES = 40
-"""Places at which a distribution function is shown."""
-
-SAME = 0.004
-"""Lines nearer than this to each other, as a share of the height of a frame, are one to the eye."""
-
 
 class Track(NamedTuple):
     """A line of theory between the sides of its margin, and those of the rivals, over the same places; its name."""
@@ -132,25 +124,21 @@ class View(NamedTuple):
 
 def row_panels(row: Row, width: float = WIDTH) -> list[Panel]:
     """The panels of a row, the main one first."""
-    view, point, seen = None, wording.telling(row), PROFILES.get(row.kind)
+    view, point = None, wording.telling(row)
     if row.curves and not drawn_at_points_only(row):
         view = curve_view(row)
-    elif seen and point:
-        view = seen(row, point)
+    elif point and row.kind in (Kind.LIMIT, Kind.EXPONENT):
+        view = _sizes(row, point)
     return [*([_view_panel(row, view, width)] if view else []), deviations_panel(row, width)]
 
 
 def _view_panel(row: Row, view: View, width: float) -> Panel:
     """Theory in its band, the rivals with their names at the ends of their lines, and what was measured."""
     limits = _value_limits(view, row.margin)
-    groups = _shared_lines(
-        [
-            {name: share_of(y, limits, logarithmic=view.decades) for name, y in track.rivals.items()}
-            for track in view.tracks
-        ]
-    )
-    labels = [" = ".join(map(typeset, group)) for group in groups]
-    named = [textwrap.wrap(name, LETTERS) for name in (*labels, *(track.name for track in view.tracks))]
+    rivals = dict.fromkeys(name for track in view.tracks for name in track.rivals)
+    dashes = {name: dashes_of(k) for k, name in enumerate(rivals)}
+    names = [*map(typeset, dashes), *(track.name for track in view.tracks)]
+    named = [textwrap.wrap(name, LETTERS) for name in names]
     texts = [width_of(f"{line} ↑", 9.5) for lines in named for line in lines]
     up = plain_scale("", limits, logarithmic=view.decades)
     left = max(LEFT, 10 + max((width_of(text, 9.5) for text in up.texts.values()), default=0.0))
@@ -160,14 +148,13 @@ def _view_panel(row: Row, view: View, width: float) -> Panel:
 
     def draw(axes: Axes) -> None:
         dress(axes, view.across._replace(name=name), up._replace(name=title), left=left, above=TOP + lift)
-        unnamed = dict(enumerate(labels))
-        for x, y, half, rivals, law in view.tracks:
+        unnamed = {name: typeset(name) for name in dashes}
+        for x, y, half, lines, law in view.tracks:
             low, high = _agreeing(row, limits, y - half, y + half)
             axes.fill_between(x, low, high, color=PALETTE["band"], linewidth=0)
-            for k, group in enumerate(groups):
-                if group[0] in rivals and np.isfinite(rivals[group[0]]).any():
-                    label = unnamed.pop(k, "_")
-                    draw_rival(axes, x, rivals[group[0]], ls=(0, dashes_of(k)), label=label)
+            for rival, values in lines.items():
+                if np.isfinite(values).any():
+                    draw_rival(axes, x, values, ls=(0, dashes[rival]), label=unnamed.pop(rival, "_"))
             draw_law(axes, x, y, label=law or "_")
         name_lines(axes, PIECE)
         for x, point, shape in view.marks:
@@ -181,19 +168,6 @@ def _view_panel(row: Row, view: View, width: float) -> Panel:
 def dashes_of(k: int) -> tuple[float, ...]:
     """Dashes of the rival of this number."""
     return DASHES[k % len(DASHES)]
-
-
-def _shared_lines(curves: Sequence[Mapping[str, Floats]]) -> list[list[str]]:
-    """The rivals that share a line: along every curve their lines are one to the eye.
-
-    >>> _shared_lines([{name: np.full(2, y) for name, y in (("half", 0.5), ("one", 1.0), ("1/2", 0.5))}])
-    [['half', '1/2'], ['one']]
-    """
-    groups = dict[Any, list[str]]()
-    for name in dict.fromkeys(chain.from_iterable(curves)):
-        seen = tuple((np.round(c[name] / SAME) + 0.0).tobytes() if name in c else b"" for c in curves)
-        groups.setdefault(seen, []).append(name)
-    return [*groups.values()]
 
 
 def _named(row: Row, words: str, room: float) -> tuple[str, float]:
@@ -315,36 +289,12 @@ def local_slopes(profile: Sequence[ProfilePoint]) -> list[tuple[float, float]]:
     ]
 
 
-def mean_at(at: ProfilePoint, verdict: str = "") -> PointOutcome:
+def mean_at(at: ProfilePoint) -> PointOutcome:
     """The mean at one size as an outcome, on which nothing is judged by itself."""
     return PointOutcome(
-        parameters={}, verdict=verdict, predicted=at.predicted, margin=0.0, measured=at.measured,
+        parameters={}, verdict="", predicted=at.predicted, margin=0.0, measured=at.measured,
         lower=at.lower, upper=at.upper,
     )  # fmt: skip
-
-
-def _distribution(row: Row, point: PointOutcome) -> View | None:
-    """The distribution function, predicted and measured."""
-    profile = [p for p in point.profile if abs(p.x) < LARGEST]
-    if len({p.x for p in profile}) < 2:
-        return None
-    x, predicted = drawable([p.x for p in profile]), drawable([p.predicted for p in profile])
-    shown = profile[:: math.ceil(len(profile) / PLACES)]
-    return View(
-        "Distribution function" + _at_point(row, point),
-        plain_scale(row.quantity, padded_ends(x.tolist())),
-        [Track(x, predicted, drawable([point.margin] * len(x)), {})],
-        [Mark(p.x, mean_at(p, point.verdict)) for p in shown],
-        " of the share of replicates",
-    )
-
-
-PROFILES: dict[str, Callable[[Row, PointOutcome], View | None]] = {
-    Kind.DISTRIBUTION: _distribution,
-    Kind.LIMIT: _sizes,
-    Kind.EXPONENT: _sizes,
-}
-"""Inputs of the estimand of a kind, at the point that decides the verdict."""
 
 
 # --- in margins
@@ -368,13 +318,21 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     right = RIGHT + max((8 + width_of(text, 9.0) for text in (head, *numbers) if names), default=0.0)
     # the distance of two laws from a third says nothing of theirs
     rivals = {} if row.kind == Kind.DISTRIBUTION else _rivals(points)
+    if not names:
+        rivals = {
+            k: [max(finite_values(at), key=abs, default=math.nan)] * len(at) for k, at in rivals.items()
+        }
     inside = {name: any(x.ends[0] <= at <= x.ends[1] for at in values) for name, values in rivals.items()}
     beyond = ", ".join(_distance(name, rivals[name]) for name in rivals if not inside[name])
     rivals = {typeset(name): values for name, values in rivals.items() if inside[name]}
     if beyond:
         beyond = f"Rivals beyond the axis, in margins: {beyond}."
     off = sum(point.verdict != "agrees" for point in points)
-    count = "" if names else f"outside the band: {off or 'none'} of {len(points)} points"
+    count = (
+        ""
+        if names
+        else f"outside the band: {off or 'none'} of {len(points)} points; rivals at their farthest"
+    )
     title, lift = _named(row, "; ".join(part for part in (row.quantity, count) if part), width - 2 * EDGE)
     along, drop = _named(row, x.name, width - 2 * EDGE - right)
     above = (TOP + lift if title else 8.0) + LINE * (len(rivals) + bool(names))
