@@ -20,20 +20,6 @@ from numpy.typing import ArrayLike
 
 from verify.page.theme import PALETTE
 
-__all__ = [
-    "HEIGHT",
-    "WIDTH",
-    "Scale",
-    "draw_label",
-    "draw_law",
-    "draw_points",
-    "draw_rival",
-    "dress",
-    "frame",
-    "name_lines",
-    "points_per_pixel",
-]
-
 WIDTH, HEIGHT = 305.0, 148.0
 """Size of a small plot, in points."""
 

@@ -144,7 +144,7 @@ def tip(point: PointOutcome) -> str:
 
     >>> seen = {"predicted": 1.236, "measured": 1.234, "lower": 1.229, "upper": 1.239, "replicates": 208}
     >>> tip(PointOutcome(parameters={}, verdict="agrees", margin=0.1, **seen))
-    'measured 1.234 ± 0.005, predicted 1.236, n = 208'
+    'measured 1.2340 ± 0.0050, predicted 1.236, n = 208'
     """
     said = f"measured {wording.measurement(point)}, predicted {wording.numeral(point.predicted)}"
     return said + (f", n = {point.replicates}" if point.replicates else "")

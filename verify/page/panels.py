@@ -331,7 +331,8 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     count = (
         ""
         if names
-        else f"outside the band: {off or 'none'} of {len(points)} points; rivals at their farthest"
+        else f"outside the band: {off or 'none'} of {len(points)} points"
+        + "; rivals at their farthest" * bool(rivals)
     )
     title, lift = _named(row, "; ".join(part for part in (row.quantity, count) if part), width - 2 * EDGE)
     along, drop = _named(row, x.name, width - 2 * EDGE - right)
