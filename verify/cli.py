@@ -203,43 +203,29 @@ def _add_claims(commands: Any) -> None:
 
 
 def _add_plot(commands: Any) -> None:
-    plot = _command(
+    add = _command(
         commands, "plot", _plot, "redraw the report and its plots, or draw one figure", "[RESULTS.JSON]"
-    )
-    plot.add_argument(
+    ).add_argument
+    add(
         "file",
         nargs="?",
         metavar="RESULTS.JSON",
-        help="results file of a run, or its folder (default: losscurv-report)",
+        help="results of a run, file or folder (default: losscurv-report)",
     )
-    plot.add_argument(
-        "--output", metavar="FOLDER", help="folder for report and plots (default: as the results)"
-    )
-    plot.add_argument("--one-file", action="store_true", help="write the whole report into report.html")
-    plot.add_argument(
-        "--claim",
-        metavar="ID",
-        help="draw only the figure of this claim or observation; judge it first if the results file lacks it",
-    )
-    plot.add_argument("--main", action="store_true", help="draw one figure with the main plots of the run")
-    plot.add_argument("--paper", metavar="NAME", help="draw one figure with the main plots of this paper")
-    plot.add_argument(
+    add("--output", metavar="FOLDER", help="folder for report and plots (default: as the results)")
+    add("--one-file", action="store_true", help="write the whole report into report.html")
+    add("--claim", metavar="ID", help="draw this claim or observation; judge it first if the results lack it")
+    add("--main", action="store_true", help="draw one figure with the main plots of the run")
+    add("--paper", metavar="NAME", help="draw one figure with the main plots of this paper")
+    add(
         "--panels",
         metavar="WHICH",
         choices=("main", "all"),
-        help="main (default), or all: with the deviations in margins, of --claim",
+        help="of --claim; all adds the deviations in margins",
     )
-    plot.add_argument(
-        "--width", metavar="INCHES", type=float, help="width of the figure in inches (default: about 7)"
-    )
-    plot.add_argument(
-        "--format", metavar="FORM", help="format of the figure: pdf, svg or png (default: from --out, or svg)"
-    )
-    plot.add_argument(
-        "--out",
-        metavar="FILE",
-        help="file of the figure (default: named by the claim, in this folder)",
-    )
+    add("--width", metavar="INCHES", type=float, help="width of the figure (default: about 7)")
+    add("--format", metavar="FORM", help="pdf, svg or png (default: from --out, or svg)")
+    add("--out", metavar="FILE", help="file of the figure (default: named by the claim, in this folder)")
 
 
 def _add_gallery(commands: Any) -> None:
@@ -401,7 +387,7 @@ def _plot(options: argparse.Namespace) -> int:
         return _plot_one(options)
     for name in ("format", "out", "panels", "width"):
         if getattr(options, name) is not None:
-            raise ValueError(f"--{name} needs --claim ID, --main or --paper NAME, which name the figure")
+            raise ValueError(f"--{name} needs --claim ID, --main or --paper NAME")
     file = Path(options.file or REPORT_DIR)
     if options.file is None and not file.exists():
         raise ValueError(f"no results in {file}: run losscurv report first, or name a results file")
@@ -426,9 +412,7 @@ def _plot_one(options: argparse.Namespace) -> int:
     from verify.running.options import REPORT_DIR, load_results
 
     if options.output is not None:
-        raise ValueError(
-            "--output cannot be combined with --claim, --main or --paper; name the file of the figure with --out"
-        )
+        raise ValueError("--output cannot be combined with --claim, --main or --paper; use --out FILE")
     ending = Path(options.out).suffix.removeprefix(".").lower() if options.out else ""
     form = options.format or ending or "svg"
     if form not in plots.FORMATS:

@@ -24,7 +24,7 @@ AS_READ = " [as our copy reads]"
 """Ends the id of a row that judges a formula as our copy of the paper reads."""
 
 FEW = 4
-"""Ids that an error names."""
+"""Ids that an error proposes."""
 
 
 def report(
@@ -164,24 +164,23 @@ def plot(
         room = plots.require_width(width) - 2 * EDGE + GAP if width else math.inf
         made = results if isinstance(results, Results) else load_results(results)
         return main_figure(made, paper, int(max(1, min(4, room // (WIDTH + GAP)))))
-    name, where = claim.removesuffix(AS_READ), "these results"
-    if results is None:
-        results = report(claim=[name])
-    elif not isinstance(results, Results):
-        where, results = f"results at {results}", load_results(results)
-    mark = plots.stamp(results)
-    for row in results.rows:
+    name = claim.removesuffix(AS_READ)
+    made = report(claim=[name]) if results is None else results
+    made = made if isinstance(made, Results) else load_results(made)
+    mark = plots.stamp(made)
+    for row in made.rows:
         if row.id == claim:
             return plots.agreement(row, mark, panels, width)
-    for made in results.observations:
-        if made.id == claim and (figure := plots.observation(made, mark)) is not None:
+    for seen in made.observations:
+        if seen.id == claim and (figure := plots.observation(seen, mark)) is not None:
             return figure
-    if holds(results, claim):
+    if holds(made, claim):
         raise ValueError(f"claim must have something to draw, got {claim!r}")
-    known = [item.id for item in (*results.rows, *results.observations)]
-    some = ", ".join(known) if len(known) <= FEW else f"{len(known)} ids{did_you_mean(claim, known, FEW)}"
-    first = f"judge it first, losscurv report --claim {shlex.quote(name)}"
-    raise ValueError(f"{where} do not hold {claim!r}: {first}; they have {some or 'nothing'}")
+    known = [item.id for item in (*made.rows, *made.observations)]
+    raise ValueError(
+        f"the results do not hold {claim!r}{did_you_mean(claim, known, FEW)}: judge it first, "
+        f"losscurv report --claim {shlex.quote(name)}"
+    )
 
 
 def holds(results: Results, claim: str) -> bool:

@@ -265,7 +265,7 @@ def test_help_and_version(capsys: Printed) -> None:
         ("report beyond/right", "--claim beyond/right"),
         ("plot --claim edge/level", "edge/levels"),
         ("measure --modle net.py:build --data digits", "--model"),
-        ("gallery zon", "zone"),
+        ("gallery netwrok", "network"),
         ("estimate softmax.gama 0.5,0.5", "softmax.gamma"),
         ("estimate outlier --list", "outliers"),
     ],

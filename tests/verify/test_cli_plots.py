@@ -90,7 +90,7 @@ def test_main_plots_stand_side_by_side_as_many_as_fit(stored: str, monkeypatch: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "--claim", CLAIM], f"judge it first, losscurv report --claim {CLAIM}; they have "),
+        (["run", "--claim", CLAIM], f"judge it first, losscurv report --claim {CLAIM}"),
         (["gone", "--claim", CLAIM], "file not found: gone"),
         (["--claim", "a/nothing"], "a/nothing"),
         (["run", "--claim", CLAIM, "--out", "x.jpeg"], "--format must be one of pdf, svg, png, got 'jpeg'"),

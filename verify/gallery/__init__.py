@@ -62,9 +62,6 @@ PICTURES = (
         "largest Fisher eigenvalue against width, with five normalisations",
         networks.fisher_width,
     ),
-    Picture(
-        "zone", "excess and norms of the Hessian and its terms against scale", zone.zone_curves, zone.SAMPLES
-    ),
     Picture("excess-law", "excess of the G-term against scale", zone.excess_law, zone.SAMPLES),
     Picture("gradient", "gradient norms over class priors", zone.gradient, zone.IMAGES),
 )
@@ -73,7 +70,7 @@ PICTURES = (
 FEW = 3
 """Most pictures that are drawn sooner than workers start."""
 
-LONGEST = ("zone", "fisher-width", "gradient", "excess-law", "network", "rates-in-training")
+LONGEST = ("fisher-width", "gradient", "excess-law", "network", "rates-in-training")
 """Slowest pictures, begun first: one left for the end would keep a single core busy."""
 
 

@@ -18,8 +18,8 @@ from theory.fisher.layer_normalisation import layer_norm_largest
 from theory.fisher.middle_normalisation import batch_norm_bound
 from verify.claims.beyond.networks import formulas, law_of, noise_of, small_perceptron
 from verify.claims.granziol2022.training.perceptrons import drawn_setting, ladder, rule_of, steps_of, tried
-from verify.gallery.parts import OTHER, Setting, batch_axis, curve, legend, log_axes, mean_points
-from verify.page.drawing import Floats, Panel, inches
+from verify.gallery.parts import OTHER, Setting, batch_axis, curve, inches, legend, log_axes, mean_points
+from verify.page.drawing import Floats, Panel
 from verify.page.theme import PALETTE
 
 SAMPLES = 512

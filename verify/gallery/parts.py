@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from simulate.monte_carlo import Block, fixture
 from verify.page.axes import decades
-from verify.page.drawing import DASHES, Floats
+from verify.page.drawing import DASHES, Floats, Panel
 from verify.page.theme import PALETTE
 
 MEASURED = PALETTE["agrees"]
@@ -80,3 +80,11 @@ def legend(axes: Axes, place: Any = "best", *, columns: int = 1) -> None:
     axes.legend(
         loc=place, frameon=False, fontsize=7.5, labelcolor=PALETTE["muted"], handlelength=2.4, ncols=columns
     )
+
+
+def inches(
+    height: float, draw: Any, *, left: float = 0.72, right: float = 0.22, top: float = 0.42, bottom: float = 0.5,
+    notes: str = "",
+) -> Panel:  # fmt: skip
+    """A panel whose drawing names its own axes, with its lengths in inches."""
+    return Panel(72 * height, draw, notes, 72 * left, 72 * right, 72 * top, 72 * bottom)

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block
 from theory import batch_hessian, outliers, rmt
-from verify.gallery.parts import MEASURED, OTHER, Setting, batch_axis, curve, legend, mean_points
+from verify.gallery.parts import MEASURED, OTHER, Setting, batch_axis, curve, inches, legend, mean_points
 from verify.page.axes import plain_ticks
-from verify.page.drawing import Floats, Panel, inches
+from verify.page.drawing import Floats, Panel
 from verify.page.theme import PALETTE
 from verify.page.wording import numeral
 

@@ -1,4 +1,4 @@
-"""The Goldilocks zone, after the figures of Vysogorets, Dawid and Kempe (2024): curvature, excess and gradients."""
+"""Excess of the G-term and gradients, after the figures of Vysogorets, Dawid and Kempe (2024)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,18 @@ from matplotlib.axes import Axes
 from simulate import data, networks
 from simulate.modules import logit_kernel
 from simulate.monte_carlo import Point
-from simulate.perceptrons import curvature, full_space
-from theory import gauss_newton, softmax, zone as laws
-from verify.claims.vysogorets2024.framed_networks import lenet_300_100, uniform_norms
-from verify.gallery.parts import MEASURED, OTHER, Setting, curve, legend
+from simulate.perceptrons import curvature
+from theory import gauss_newton, softmax
+from verify.claims.vysogorets2024.framed_networks import lenet_300_100
+from verify.gallery.parts import MEASURED, OTHER, Setting, curve, inches, legend
 from verify.page.axes import decades, plain_ticks
-from verify.page.drawing import Floats, Panel, inches
-from verify.page.theme import PALETTE
+from verify.page.drawing import Floats, Panel
 from verify.page.wording import numeral
 
-__all__ = ["IMAGES", "SAMPLES", "excess_law", "gradient", "zone_curves"]
+__all__ = ["IMAGES", "SAMPLES", "excess_law", "gradient"]
 
 SAMPLES, DIM, DRAWS = 60, 50, 6
-ALPHAS: Floats = np.logspace(-2, 2, 61)
-COARSE: Floats = np.logspace(-1.5, 1.25, 12)
 EXCESS_ALPHAS: Floats = np.logspace(-1, 1.5, 41)
-SECOND = PALETTE["disagrees"]
 
 
 def _nets(setting: Setting, name: str) -> list[Any]:
@@ -34,11 +30,11 @@ def _nets(setting: Setting, name: str) -> list[Any]:
     return [lenet_300_100(rng, point, setting.device).net for rng in setting.block(name, DRAWS).streams]
 
 
-def _shaded_median(axes: Axes, x: Any, rows: Any, label: str, *, colour: str = MEASURED) -> None:
+def _shaded_median(axes: Axes, x: Any, rows: Any, label: str) -> None:
     """Median over networks, a row each, and a shade from the smallest to the largest."""
     rows = np.asarray(rows, dtype=float)
-    axes.fill_between(x, rows.min(0), rows.max(0), color=colour, alpha=0.2, lw=0, zorder=2)
-    axes.plot(x, np.median(rows, 0), color=colour, lw=1.3, label=label, zorder=3.5)
+    axes.fill_between(x, rows.min(0), rows.max(0), color=MEASURED, alpha=0.2, lw=0, zorder=2)
+    axes.plot(x, np.median(rows, 0), color=MEASURED, lw=1.3, label=label, zorder=3.5)
 
 
 def _excess_of(matrix: Any) -> Floats:
@@ -52,85 +48,6 @@ def _scale_axis(axes: Axes, values: Floats, y_label: str) -> None:
     axes.set_xlabel("scale α")
     axes.set_ylabel(y_label)
     axes.grid(axis="y")
-
-
-# --- the zone ----------------------------------------------------------------------------------------------------
-
-
-def zone_curves(setting: Setting) -> list[Panel]:
-    """Excess of the Hessian against scale, at two temperatures, and the norms of its two terms."""
-    nets = _nets(setting, "zone lenet_300_100")
-    known: dict[str, Any] = {
-        "nets": nets,
-        "terms": [net.terms(ALPHAS) for net in nets],
-        "uniform": [uniform_norms(net) for net in nets],
-    }
-    note = (
-        f"lines: medians of {DRAWS} networks LeNet-300-100, {SAMPLES} images, d = {DIM}; shades: smallest "
-        "to largest; grey: ± 2 √(2 / (d + 1)), where matrices without trace lie; upright: "
-        "lower edge, predicted; law: norms of both terms in full space, seen in d dimensions"
-    )
-    law = _law_of_full_space(setting)
-    return [
-        inches(2.0, partial(_hessian, law=law, **known), bottom=0.46),
-        inches(2.0, partial(_norms, **known), notes=note),
-    ]
-
-
-def _law_of_full_space(setting: Setting) -> Floats:
-    """Projected excess that follows from the norms of both terms in full space, network by network."""
-    source = data.opened(setting.data, (1, 28, 28))
-    found = []
-    for rng in setting.block("zone lenet_300_100", DRAWS).streams:
-        images = data.sample(source, rng, SAMPLES).flat()
-        weights = networks.mlp_weights(rng, (*networks.LENET_300_100[:-1], source.classes))
-        weights = [w.to(setting.device) for w in weights]
-        norms = [full_space.norms(weights, images.images, images.labels, float(a)) for a in COARSE]
-        ratio = [min(n.norm_h_term / max(n.norm_g, 1e-200), 1e100) for n in norms]
-        full = gauss_newton.hessian_excess([n.excess_g for n in norms], frobenius_ratio=ratio)
-        found.append(gauss_newton.projected_excess(full, dim=DIM))
-    return np.array(found)
-
-
-def _edges(axes: Axes, nets: list[Any], uniform: Any) -> None:
-    """The predicted lower edges of these networks."""
-    found = [float(laws.lower_edge(g, h, depth=nets[0].depth)) for g, h in uniform]
-    axes.axvspan(min(found), max(found), color=PALETTE["theory"], lw=0, alpha=0.25, zorder=1)
-    axes.axvline(float(np.median(found)), color=PALETTE["theory"], lw=1.0, zorder=2)
-
-
-def _hessian(axes: Axes, *, nets: list[Any], terms: Any, uniform: Any, law: Floats) -> None:
-    floor = 2 * float(gauss_newton.excess_noise_floor(DIM))
-    axes.axhspan(-floor, floor, color=PALETTE["rule"], lw=0, zorder=1)
-    turned = [_excess_of(net.terms(ALPHAS, ALPHAS**net.depth).hessian) for net in nets]
-    _shaded_median(axes, ALPHAS, turned, "temperature T = αᴸ", colour=SECOND)
-    _shaded_median(axes, ALPHAS, [_excess_of(t.hessian) for t in terms], "T = 1")
-    curve(axes, COARSE, np.median(law, 0), "law", dash=0)
-    _edges(axes, nets, uniform)
-    _scale_axis(axes, ALPHAS, "exc(H)")
-    axes.set_ylim(-1.0, 6.2)
-    plain_ticks(axes.yaxis)
-    axes.set_title("Excess of positive curvature of the Hessian")
-    legend(axes, "upper left")
-
-
-def _norms(axes: Axes, *, nets: list[Any], terms: Any, uniform: Any) -> None:
-    for name, colour in (("g_term", MEASURED), ("h_term", SECOND)):
-        norms = [curvature.spectral_norm(getattr(t, name)).numpy(force=True) for t in terms]
-        label = {"g_term": "|G|₂", "h_term": "|H̃|₂"}[name]
-        _shaded_median(axes, ALPHAS, np.maximum(norms, 1e-24), label, colour=colour)
-    factors = laws.curvature_factors(ALPHAS, depth=nets[0].depth)
-    uniform_g, uniform_h = np.median(uniform, 0)
-    small = ALPHAS <= 3
-    curve(axes, ALPHAS[small], (uniform_g * factors.gauss_newton)[small], "α²ᴸ⁻²", dash=0)
-    curve(axes, ALPHAS, uniform_h * factors.h_term, "αᴸ⁻²", dash=1)
-    _edges(axes, nets, uniform)
-    axes.set_yscale("log")
-    _scale_axis(axes, ALPHAS, "spectral norm")
-    axes.set_ylim(1e-12, 1e8)
-    decades(axes.yaxis, 1e-12, 1e8)
-    axes.set_title("Norms of its two terms")
-    legend(axes, "upper left")
 
 
 # --- the excess of the G-term ------------------------------------------------------------------------------------

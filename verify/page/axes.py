@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from verify.page import wording
 from verify.page.canvas import Scale
-from verify.page.drawing import Floats, Limits, finite_values, width_of
+from verify.page.drawing import Floats, Limits, finite_values
 from verify.results import PointOutcome
 
 STEPS = {True: [1, 2, 5, 10], False: [1, 2, 2.5, 5, 10]}
@@ -66,14 +66,6 @@ def powers(low: float, high: float) -> list[float]:
     return [10.0**k for k in range(first, last + 1, step)] if last - first >= 2 else []
 
 
-def named_scale(
-    name: str, ends: Limits, texts: Mapping[float, str], *, room: float = 320.0, logarithmic: bool = False
-) -> Scale:
-    """An axis with ticks of its own, of which as many are shown, from the first on, as so many points have room for."""
-    step = math.ceil(sum(width_of(text, 9.5) + 12 for text in texts.values()) / room) or 1
-    return Scale(name, ends, [*texts][::step], logarithmic, texts)
-
-
 def limits_around(core: Floats, others: Floats, *, least: float = 0.0, logarithmic: bool = False) -> Limits:
     """Ends of an axis: all of the `core`, and of the others what stays within reach of it, `least` or more."""
     if logarithmic:
@@ -89,38 +81,12 @@ def limits_around(core: Floats, others: Floats, *, least: float = 0.0, logarithm
     return (math.exp(ends[0]), math.exp(ends[1])) if logarithmic else ends
 
 
-def share_of(values: Floats, limits: Limits, *, logarithmic: bool) -> Floats:
-    """Values as shares of the way from the lower to the upper end of an axis; NaN for what it cannot show."""
-    low, high = limits
-    if not logarithmic:
-        return (values - low) / ((high - low) or 1.0)
-    positive = np.where(values > 0, values, np.nan)
-    return (np.log(positive) - math.log(low)) / (math.log(high) - math.log(low))  # quotients may overflow
-
-
-def share_along(value: float, axis: Scale) -> float:
-    """Where along an axis a value lies, as a share of its length."""
-    if axis.bent:
-        value, low, high = (_bent(v) for v in (value, *axis.ends))
-        return (value - low) / (high - low)
-    return float(share_of(np.array([value]), axis.ends, logarithmic=axis.logarithmic)[0])
-
-
-def _bent(value: float) -> float:
-    """The place of a value on an axis that is logarithmic beyond 1, as matplotlib has it."""
-    size = abs(value)
-    return math.copysign(size * 2 / 3 if size <= 1 else 2 / 3 + math.log10(size), value)
-
-
 def margins_scale(points: Sequence[PointOutcome], name: str, *, from_zero: bool) -> Scale:
     """Axis of deviations in margins, symmetric or `from_zero`."""
     centres = finite_values([wording.deviation(p) for p in points])
-    sides = finite_values([wording.deviation(p, side) for p in points for side in (p.lower, p.upper)])
-    others = finite_values([wording.deviation(p, r.value) for p in points for r in p.rivals])
-    near = np.abs(others)[np.abs(others) <= NEAR].max(initial=0.0)
-    limit = float(
-        1.12 * max(np.abs(centres).max(initial=1.6), min(np.abs(sides).max(initial=0.0), NEAR), near)
-    )
+    sides = [wording.deviation(p, side) for p in points for side in (p.lower, p.upper)]
+    others = np.abs(finite_values(sides, [wording.deviation(p, r.value) for p in points for r in p.rivals]))
+    limit = 1.12 * float(max([1.6, *np.abs(centres), *others[others <= NEAR]]))
     bent = limit > SIDES_LINEAR
     outer = [1.0, 2.0, 3.0, 4.0] if limit < 4.5 else [1.0, 4.0, 8.0, 12.0]
     if bent:
@@ -132,6 +98,14 @@ def margins_scale(points: Sequence[PointOutcome], name: str, *, from_zero: bool)
     shown = [v for v in (*(-v for v in outer), 0.0, *outer) if ends[0] <= v <= ends[1]]
     texts = {value: tick_text(value) for value in shown}
     return Scale(name + ", logarithmic beyond 1" * bent, ends, shown, texts=texts, bent=bent)
+
+
+def differences_scale(points: Sequence[PointOutcome], name: str) -> Scale:
+    """Logarithmic axis of differences in tolerances, to the farthest rival; those near 0 are beyond its left end."""
+    seen = finite_values([wording.deviation(p) for p in points])
+    others = finite_values([wording.deviation(p, r.value) for p in points for r in p.rivals])
+    low = min(seen[seen > 1e-100].min(initial=0.01), 0.01) / 3
+    return plain_scale(name, (low, 3 * max([1.0, *seen, *others])), logarithmic=True)
 
 
 def decades(axis: Any, low: float, high: float) -> None:

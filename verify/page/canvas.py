@@ -15,30 +15,20 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import ArrayLike
 
 from verify.page.theme import PALETTE
-
-__all__ = [
-    "HEIGHT",
-    "WIDTH",
-    "Scale",
-    "draw_label",
-    "draw_law",
-    "draw_points",
-    "draw_rival",
-    "dress",
-    "frame",
-    "name_lines",
-    "points_per_pixel",
-]
 
 WIDTH, HEIGHT = 305.0, 148.0
 """Size of a small plot, in points."""
 
 LEFT, RIGHT, ABOVE, BELOW = 30.0, 12.0, 17.0, 30.0
 """Points between the axes and the ends of the plot, which hold the names and ticks."""
+
+LETTERS, LINE = 20, 11.0
+"""Letters in a line of the name of a line, and points from one to the next."""
 
 _TICKS: Any = {"length": 3, "width": 0.8, "pad": 2.5, "labelsize": 9.5, "labelcolor": PALETTE["muted"]}
 
@@ -130,21 +120,34 @@ def points_per_pixel(axes: Axes) -> float:
     return 72 / figure.dpi if figure is not None else 1.0
 
 
-def name_lines(axes: Axes) -> None:
-    """Write the labels of lines to the right of the axes, each at the end of its line and none on another."""
+def name_lines(axes: Axes, piece: float = 0.0) -> None:
+    """Write the labels of lines to the right of the axes, each at the end of its line and none on another.
+
+    A `piece` of the line, so many points long, leads to its label. Lines that leave the axes have an arrow.
+    """
     axes.autoscale_view()  # the ends below depend on the limits, which matplotlib would set later
-    gap, below, before = 11.0 / (points_per_pixel(axes) * axes.bbox.height), -np.inf, 1
-    ends = list[tuple[float, str, Any]]()
+    width, tall = (points_per_pixel(axes) * side for side in axes.bbox.size)
+    ends = list[tuple[float, str, Line2D]]()
     for line in axes.get_lines():
         known = np.asarray(line.get_xydata(), dtype=float)
         known = known[np.isfinite(known).all(axis=1)]
         if len(known) and not str(line.get_label()).startswith("_"):
-            height = (line.get_transform() - axes.transAxes).transform(known[-1])[1]
-            ends.append((min(float(height), 1.0), textwrap.fill(str(line.get_label()), 20), line.get_color()))
-    for height, text, colour in sorted(ends, key=lambda end: end[0]):
-        lines = text.count("\n") + 1
-        below, before = max(height, below + gap * (before + lines) / 2), lines
+            end = float((line.get_transform() - axes.transAxes).transform(known[-1])[1])
+            arrow = " ↑" if end > 1.01 else " ↓" if end < -0.01 else ""
+            ends.append(
+                (min(max(end, 0.0), 1.0), textwrap.fill(str(line.get_label()), LETTERS) + arrow, line)
+            )
+    above, needed = tall, LINE * sum(text.count("\n") + 1 for _, text, _ in ends)
+    for end, text, line in sorted(ends, key=lambda end: -end[0]):
+        high = LINE * (text.count("\n") + 1)
+        top = max(min(end * tall + high / 2, above), needed)
+        above, needed, middle = top - high, needed - high, (top - high / 2) / tall
+        if piece:
+            lead = Line2D([1 + 3 / width, 1 + piece / width], [end, middle])
+            lead.update_from(line)
+            lead.set(transform=axes.transAxes, clip_on=False, label="_")
+            axes.add_artist(lead)
         axes.annotate(
-            text, (1, below), (4, 0), "axes fraction", textcoords="offset points", va="center", fontsize=9.5,
-            color=colour, linespacing=1.0, annotation_clip=False,
+            text, (1, middle), (piece + 4, 0), "axes fraction", textcoords="offset points", va="center", fontsize=9.5,
+            color=line.get_color(), linespacing=1.0, annotation_clip=False,
         )  # fmt: skip

@@ -56,19 +56,6 @@ class Panel(NamedTuple):
     above: float = ABOVE
     below: float = BELOW
 
-    @property
-    def total(self) -> float:
-        """Height with everything around the frame."""
-        return self.above + self.height + self.below
-
-
-def inches(
-    height: float, draw: Any, *, left: float = 0.72, right: float = 0.22, top: float = 0.42, bottom: float = 0.5,
-    notes: str = "",
-) -> Panel:  # fmt: skip
-    """A panel whose drawing names its own axes, with its lengths in inches."""
-    return Panel(72 * height, draw, notes, 72 * left, 72 * right, 72 * top, 72 * bottom)
-
 
 class TopLines(NamedTuple):
     """What stands above the panels: its height, and what draws it from the top left corner."""
@@ -88,8 +75,7 @@ def stack(
     """A heading above panels, in columns; below each row of panels its notes; `mark` is the small print at the foot."""
     rows: list[tuple[Sequence[Panel], list[str]]] = []
     for k in range(0, len(panels), columns):
-        lines = [line for panel in panels[k : k + columns] for line in panel.note.splitlines()]
-        notes = [part for line in lines for part in in_lines(line, width - 2 * EDGE, NOTE)]
+        notes = [line for p in panels[k : k + columns] for line in in_lines(p.note, width - 2 * EDGE, NOTE)]
         rows.append((panels[k : k + columns], notes))
     top = heading.height if heading else 0.0
     heights = [
@@ -158,97 +144,50 @@ def tip(point: PointOutcome) -> str:
 
     >>> seen = {"predicted": 1.236, "measured": 1.234, "lower": 1.229, "upper": 1.239, "replicates": 208}
     >>> tip(PointOutcome(parameters={}, verdict="agrees", margin=0.1, **seen))
-    'measured 1.234 ± 0.005, predicted 1.236, n = 208'
+    'measured 1.2340 ± 0.0050, predicted 1.236, n = 208'
     """
-    up, down = point.upper - point.measured, point.measured - point.lower
-    said = f"measured {wording.numeral(point.measured)}"
-    if math.isfinite(up + down) and up + down > 0:
-        even = math.isclose(up, down, rel_tol=0.02)
-        ends = f" ({wording.numeral(point.lower)} to {wording.numeral(point.upper)})"
-        said += f" ± {wording.numeral(up, 2)}" if even else ends
-    said += f", predicted {wording.numeral(point.predicted)}"
+    said = f"measured {wording.measurement(point)}, predicted {wording.numeral(point.predicted)}"
     return said + (f", n = {point.replicates}" if point.replicates else "")
 
 
 def draw_measured(
-    axes: Axes,
-    point: PointOutcome,
-    at: float,
-    along: str,
-    limits: Limits,
-    *,
-    size: float = 4.2,
-    mark: str = "",
-    networks: bool = False,
-    said: str = "",
-) -> None:
+    axes: Axes, point: PointOutcome, at: float, along: str, limits: Limits, *,
+    size: float, mark: str = "", networks: bool = False, said: str = "",
+) -> None:  # fmt: skip
     """A measured value with its interval, `along` x or y, at a place on the other axis.
 
     What lies beyond the limits ends in an arrow at the edge; `said` is shown where the cursor rests on the mark. A mark
-    that would hide its interval is smaller.
+    that would hide its interval is smaller. Networks have a colour of their own; in a model what agrees is dark, the
+    rest in the colour of its verdict.
     """
     low, high = limits
     if math.isnan(point.measured):
         return
-    ends = [min(max(side, low), high) for side in (point.lower, point.upper)]
-    colour = _colour(point, networks)
-    others = [at, at]
+    ends, others = [min(max(side, low), high) for side in (point.lower, point.upper)], [at, at]
+    colour = PALETTE["nets" if networks else "ink" if point.verdict == "agrees" else point.verdict or "ink"]
     places = (ends, others) if along == "x" else (others, ends)
     axes.plot(*places, color=colour, lw=1.2, zorder=3, solid_capstyle="butt")
     shown = axes.transData.transform(np.column_stack(places)) * points_per_pixel(axes)
     length = float(np.abs(shown[1] - shown[0]).max())
     if 3.0 < length < 1.6 * size and point.verdict != "undecided":
         size = max(0.6 * length, 2.2)
-    centre = min(max(point.measured, low), high)
-    beyond = arrow(point.measured, low, high, "<>" if along == "x" else "v^")
+    centre, arrows = min(max(point.measured, low), high), "<>" if along == "x" else "v^"
+    beyond = arrows[0] if point.measured < low else arrows[1] if point.measured > high else mark
     x, y = (centre, at) if along == "x" else (at, centre)
-    draw_mark(axes, x, y, point, size=size, mark=mark, beyond=beyond, said=said, colour=colour)
-
-
-def _colour(point: PointOutcome, networks: bool) -> str:
-    """Networks have a colour of their own; in a model what agrees is dark, the rest in the colour of its verdict."""
-    if networks:
-        return PALETTE["nets"]
-    return PALETTE["ink" if point.verdict == "agrees" else point.verdict or "ink"]
-
-
-def arrow(value: float, low: float, high: float, arrows: str) -> str:
-    """The marker of a value outside the limits, one of two arrows; none for a value inside."""
-    return arrows[0] if value < low else arrows[1] if value > high else ""
+    draw_mark(axes, x, y, point, size=size, mark=beyond, said=said, colour=colour)
 
 
 def draw_mark(
-    axes: Axes,
-    x: float | Sequence[float],
-    y: float,
-    point: PointOutcome,
-    *,
-    size: float = 5.5,
-    mark: str = "",
-    beyond: str = "",
-    said: str = "",
+    axes: Axes, x: float, y: float, point: PointOutcome, *, size: float, mark: str = "", said: str = "",
     colour: str = "",
-) -> None:
-    """The marker of a verdict, an arrow where the value lies beyond the edge; of several points at one height too.
-
-    `mark` replaces its shape where that tells something else. Hollow while undecided.
-    """
-    places, colour = np.atleast_1d(x), colour or PALETTE.get(point.verdict, PALETTE["ink"])
-    heights = np.full(len(places), y)
-    hollow = point.verdict == "undecided"
+) -> None:  # fmt: skip
+    """The marker of a verdict, or another `mark`; hollow while undecided."""
+    colour = colour or PALETTE.get(point.verdict, PALETTE["ink"])
+    inside = PALETTE["paper"] if point.verdict == "undecided" else colour
     axes.plot(
-        places,
-        heights,
-        gid=TIP + said if said else None,
-        ls="",
-        marker=beyond or mark or MARKERS.get(point.verdict, "o"),
-        ms=size,
-        mew=1.0,
-        mec=colour,
-        mfc=PALETTE["paper"] if hollow else colour,
-        clip_on=False,
-        zorder=4,
-    )
+        x, y, gid=TIP + said if said else None, ls="", marker=mark or MARKERS.get(point.verdict, "o"),
+        ms=size, mew=1.0, mec=colour, mfc=inside, clip_on=False, zorder=4,
+    )  # fmt: skip
 
 
 def shorten(text: str, length: int) -> str:

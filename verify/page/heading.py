@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -16,8 +17,6 @@ from matplotlib.transforms import Affine2D
 from verify.page.drawing import LEADING, TopLines, in_lines, width_of
 from verify.page.formulas import split_before, typeset
 from verify.page.theme import PALETTE
-from verify.page.vocabulary import SYMBOLS
-from verify.results import Row
 
 FORMULA, SMALLEST = 14.0, 11.0
 """Size of a formula, and the smallest that it shrinks to before the sentence replaces it."""
@@ -99,59 +98,38 @@ def formula_lines(latex: str, room: float) -> tuple[list[str], float]:
     return [], FORMULA
 
 
-def heading(row: Row, width: float) -> TopLines:
-    """The formula of a row, or its sentence where the formula is none or too long; paper and equation; the verdict."""
-    formulas, size = formula_lines(row.statement, width)
-    printed = "as our copy reads: " if "copy" in row.reading else ""
-    return _heading(
-        formulas,
-        size,
-        row.says or row.id,
-        printed + row.source,
-        width,
-        f"{SYMBOLS.get(row.verdict, SYMBOLS['broken'])} {row.verdict}",
-    )
-
-
-def sentence_heading(sentence: str, source: str, width: float) -> TopLines:
-    """A sentence, and where it is from."""
-    return _heading([], FORMULA, sentence, source, width, "")
-
-
-def _heading(
-    formulas: list[str], size: float, sentence: str, source: str, width: float, verdict: str
-) -> TopLines:
+def top_lines(latex: str, sentence: str, source: str, verdict: str, width: float) -> TopLines:
+    """A formula, or the sentence where it has none or is too long; paper and equation; the verdict."""
+    formulas, size = formula_lines(latex, width) if latex else ([], FORMULA)
     said = [] if formulas else in_lines(typeset(sentence), width, SENTENCE)
-    aside = width_of(verdict, SOURCE) + 14
-    below = in_lines(typeset(source), width - aside, SOURCE)
+    below = in_lines(typeset(source), width - width_of(verdict, SOURCE) - 14, SOURCE)
     heights = [_extent(line, size)[1] + GAP for line in formulas] + [SENTENCE * LEADING] * len(said)
     total = sum(heights) + GAP + SOURCE * LEADING * len(below) + GAP
 
     def draw(figure: Figure, x: float, top: float, room: float) -> None:
-        wide, tall = (72 * inches for inches in figure.get_size_inches())
-        y = top
-        for line, height in zip(
-            formulas, heights, strict=False
-        ):  # as a path: no reader's fonts have its signs
-            vertices, codes = text_to_path.get_text_path(_font(size), line, ismath=True)
-            path, unit = Path(vertices, codes), size / text_to_path.FONT_SCALE
-            box = path.get_extents()
-            move = Affine2D().translate(-box.x0, -box.y1).scale(unit).translate(x, y).scale(1 / 72)
-            figure.add_artist(
-                PathPatch(path, fc=PALETTE["ink"], lw=0, transform=move + figure.dpi_scale_trans)
-            )
-            y -= height
-        for line in said:
-            figure.text(x / wide, y / tall, line, fontsize=SENTENCE, va="top", color=PALETTE["ink"])
-            y -= SENTENCE * LEADING
-        y -= GAP
-        if verdict:
-            colour = PALETTE.get(verdict[2:], PALETTE["ink"])
+        def write(text: str, place: float, y: float, size: float, colour: str, **style: Any) -> None:
+            at = {"transform": Affine2D().scale(1 / 72) + figure.dpi_scale_trans, "va": "top"}
             figure.text(
-                (x + room) / wide, y / tall, verdict, ha="right", color=colour, fontsize=SOURCE, va="top"
+                place, y, text, fontsize=size, color=PALETTE.get(colour, PALETTE["ink"]), **at, **style
             )
+
+        y = top
+        for line, height in zip(formulas or said, heights, strict=True):
+            if formulas:  # as a path: no reader's fonts have its signs
+                vertices, codes = text_to_path.get_text_path(_font(size), line, ismath=True)
+                path, unit = Path(vertices, codes), size / text_to_path.FONT_SCALE
+                box = path.get_extents()
+                move = Affine2D().translate(-box.x0, -box.y1).scale(unit).translate(x, y).scale(1 / 72)
+                figure.add_artist(
+                    PathPatch(path, fc=PALETTE["ink"], lw=0, transform=move + figure.dpi_scale_trans)
+                )
+            else:
+                write(line, x, y, SENTENCE, "ink")
+            y -= height
+        y -= GAP
+        write(verdict, x + room, y, SOURCE, verdict[2:], ha="right")
         for line in below:
-            figure.text(x / wide, y / tall, line, color=PALETTE["muted"], fontsize=SOURCE, va="top")
+            write(line, x, y, SOURCE, "muted")
             y -= SOURCE * LEADING
 
     return TopLines(total, draw)

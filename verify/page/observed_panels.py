@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from verify.page import wording
 from verify.page.axes import limits_around, padded_ends, plain_scale
 from verify.page.canvas import ABOVE, BELOW, draw_law, dress
-from verify.page.drawing import DASHES, EDGE, WIDTH, Floats, Limits, Panel, drawable, finite_values, in_lines
+from verify.page.drawing import EDGE, WIDTH, Floats, Limits, Panel, drawable, finite_values, in_lines
 from verify.page.formulas import typeset
 from verify.page.panels import brief
 from verify.page.ratios import OFF
@@ -121,13 +121,8 @@ def _panel(
         for k, column in enumerate(columns):
             look, mean = _style(k)[0], shown(column, "mean")
             sides = shown(column, "lowest"), shown(column, "highest")
-            if counted:
-                at = x + SPREAD * ((k + 0.5) / len(columns) - 0.5)
-                axes.vlines(at, *sides, color=look["color"], lw=1.1)
-                axes.plot(at, mean, ms=3.7, ls="", **look)
-            else:
-                dashes: dict[str, Any] = {"dashes": DASHES[(k - 1) % len(DASHES)]} if k else {}
-                axes.fill_between(x, *sides, color=look["color"], alpha=0.14, linewidth=0)
-                axes.plot(x, mean, ms=3.7, lw=1.2, **look, **dashes)
+            at = x + SPREAD * ((k + 0.5) / len(columns) - 0.5) if counted else x
+            axes.vlines(at, *sides, color=look["color"], lw=1.1)
+            axes.plot(at, mean, ms=3.7, lw=1.2, ls="" if counted else "-", **look)
 
     return Panel(HEIGHT, draw, note, LEFT, RIGHT, above, BELOW + 8)

@@ -2,9 +2,8 @@
 
 | function | shows |
 |---|---|
-| `agreement` | one row: prediction, margin, measured intervals, rivals; below, the interval over the looks |
+| `agreement` | one row: prediction, margin, measured intervals, rivals |
 | `observation` | ratios of theory to measurement on real networks, a panel for each point |
-| `overview` | (measured - predicted)/margin of every point of every row |
 
 Text stays text in the SVG, so that a page shows it in its own font; all of it is laid out for DejaVu Sans,
 which is wider than the fonts that replace it.
@@ -15,45 +14,23 @@ from __future__ import annotations
 import hashlib
 import html
 import io
-import math
 import re
-from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from verify.escapes import escaped
 from verify.files import replace_files
 from verify.page import wording
-from verify.page.axes import tick_text
-from verify.page.drawing import (
-    EDGE,
-    TIP,
-    WIDTH,
-    Panel,
-    any_glyph,
-    arrow,
-    draw_mark,
-    finite_values,
-    shorten,
-    stack,
-)
-from verify.page.heading import heading, sentence_heading
+from verify.page.drawing import EDGE, TIP, WIDTH, any_glyph, stack
+from verify.page.heading import top_lines
 from verify.page.observed_panels import observed_panels, panels_beside
 from verify.page.panels import row_panels
-from verify.page.theme import FONTS, PALETTE, STYLE
+from verify.page.theme import FONTS, STYLE
+from verify.page.vocabulary import SYMBOLS
 from verify.results import Observed, Results, Row
-
-NAME = 46
-"""Longest name of a row."""
-
-MODEL_BASED = " (model-based)"
 
 SHARED = (f"font-family:{FONTS}", "text-anchor:start")
 """Styles that all texts share, set once at the head of a figure or left out."""
@@ -68,7 +45,9 @@ LARGEST_PNG = 30_000.0
 """Pixels to a side, less than half of what matplotlib can draw: a longer figure gets coarser ones."""
 
 
-def agreement(row: Row, stamp: str = "", panels: str = "main", width: float | None = None) -> Figure:
+def agreement(
+    row: Row, stamp: str = "", panels: str = "main", width: float | None = None, *, heading: bool = True
+) -> Figure:
     """One row as one landscape figure that is understood by itself.
 
     Its heading is the formula, or the sentence where the formula is too long, with paper, equation and verdict. Below,
@@ -80,6 +59,8 @@ def agreement(row: Row, stamp: str = "", panels: str = "main", width: float | No
         "main", or "all" for the deviations in margins as well.
     width
         Inches, 6 to 30; about 7 if None.
+    heading
+        False where the page around the figure has the formula, its source and the verdict.
 
     Raises
     ------
@@ -94,7 +75,10 @@ def agreement(row: Row, stamp: str = "", panels: str = "main", width: float | No
     row = wording.legible(row)
     with mpl.rc_context(STYLE):
         shown = row_panels(row, points)[: 1 if panels == "main" else None]
-        return stack(shown, f"{row.id}: {row.verdict}", stamp, points, heading(row, points - 2 * EDGE))
+        source = ("as our copy reads: " if "copy" in row.reading else "") + row.source
+        verdict = f"{SYMBOLS.get(row.verdict, SYMBOLS['broken'])} {row.verdict}"
+        top = top_lines(row.statement, row.says or row.id, source, verdict, points - 2 * EDGE)
+        return stack(shown, f"{row.id}: {row.verdict}", stamp, points, top if heading else None)
 
 
 def require_width(width: float | None) -> float:
@@ -113,72 +97,10 @@ def observation(made: Observed, stamp: str = "") -> Figure | None:
         panels = observed_panels(made)
         if not panels:
             return None
-        top = sentence_heading(made.title, made.source, WIDTH - 2 * EDGE)
+        top = top_lines("", made.title, made.source, "", WIDTH - 2 * EDGE)
         return stack(
             panels, f"{made.id}: predicted over measured", stamp, heading=top, columns=panels_beside(len(panels))
         )  # fmt: skip
-
-
-def overview(rows: Sequence[Row], stamp: str = "") -> Figure:
-    """(measured - predicted)/margin of every point, one line per row, grouped by paper."""
-    with mpl.rc_context(STYLE):
-        height = 13.7 * (max(len(rows), 1) + len({row.paper for row in rows}))
-        panel = Panel(height, lambda axes: draw_deviations(axes, rows), left=187, above=7, below=36)
-        return stack([panel], "Deviation of every measured point from its prediction, in margins", stamp)
-
-
-def draw_deviations(axes: Axes, rows: Sequence[Row]) -> None:
-    """Every point of every row, in margins, linear inside the band and logarithmic outside; papers by name."""
-    rows = sorted(
-        wording.legible(list(rows)), key=lambda row: row.paper
-    )  # stable: the order within a paper stays
-    values = finite_values([wording.deviation(point) for row in rows for point in row.points])
-    limit = float(min(max(np.abs(values).max(initial=3.0) * 1.2, 3.0), 1e6))
-    axes.set_xscale("symlog", linthresh=1.0, linscale=1.0)
-    axes.set_xlim(-limit * 1.3, limit * 1.3)  # first: limits that are open are found anew with every line
-    axes.axvspan(-1, 1, color=PALETTE["band"], linewidth=0)
-    axes.axvline(0, color=PALETTE["theory"], lw=1.0)
-    place, ticks = 0.0, list[float]()
-    for paper, own in groupby(rows, lambda row: row.paper):
-        axes.annotate(
-            paper, (0, place - 1.0), xycoords=("axes fraction", "data"), xytext=(-6, 0), fontsize=8,
-            textcoords="offset points", ha="right", va="center", fontweight="bold", annotation_clip=False,
-        )  # fmt: skip
-        place -= 0.9
-        for row in own:
-            place -= 1.0
-            ticks.append(place)
-            axes.axhline(place, color=PALETTE["rule"], lw=0.5, zorder=0.5)
-            _draw_row(axes, row, place, limit)
-    axes.set_ylim(place - 0.6, -0.4)
-    axes.set_yticks(ticks, [_name(row) for row in rows], fontsize=7)
-    axes.tick_params(left=False)
-    outer = [10.0**k for k in range(0, math.ceil(math.log10(limit)), 1 + int(limit > 2e4))]
-    axes.xaxis.set_major_locator(FixedLocator([-v for v in reversed(outer)] + [0.0] + outer))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(tick_text))
-    axes.spines["left"].set_visible(False)
-    axes.set_xlabel("(measured − predicted) / margin")
-
-
-def _draw_row(axes: Axes, row: Row, place: float, limit: float) -> None:
-    """Its points, those that follow one another with one mark together; its verdict in words where none has a place."""
-    marks = [
-        (value, point, arrow(value, -limit, limit, "<>"))
-        for point in row.points
-        if not math.isnan(value := wording.deviation(point))
-    ]
-    for (_, beyond), alike in groupby(marks, lambda mark: (mark[1].verdict, mark[2])):
-        run = list(alike)
-        centres = [min(max(value, -limit), limit) for value, *_ in run]
-        draw_mark(axes, centres, place, run[0][1], size=4.0, beyond=beyond)
-    if not any(math.isfinite(value) for value, *_ in marks):
-        axes.text(0, place, row.verdict, ha="center", va="center", fontsize=7, color=PALETTE.get(row.verdict))
-
-
-def _name(row: Row) -> str:
-    more = MODEL_BASED * row.model_based
-    return shorten(row.id.removeprefix(f"{row.paper}/"), NAME - len(more)) + more
 
 
 def stamp(results: Results) -> str:
@@ -232,7 +154,7 @@ def _style(style: str, start: str = "") -> str:
 
 
 def save_all(results: Results, folder: Path) -> list[Path]:
-    """Write SVG and PNG of every row that measured something, of observations and of the overview.
+    """Write SVG and PNG of every row that measured something, and of observations.
 
     Raises
     ------
@@ -242,16 +164,10 @@ def save_all(results: Results, folder: Path) -> list[Path]:
     mark = stamp(results)
     figures = {row.id: agreement(row, mark) for row in results.rows if row.points}
     figures |= {made.id: figure for made in results.observations if (figure := observation(made, mark))}
-    # a space tells a row that is called like the overview from it; no name of a file has one
-    names = wording.slugs(["overview", *(f"{name} " for name in figures)])
+    names = wording.slugs(figures)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        written = [
-            path for name, made in figures.items() for path in save_figure(made, folder / names[f"{name} "])
-        ]
-        return written + (
-            save_figure(overview(results.rows, mark), folder / "overview") if results.rows else []
-        )
+        return [path for name, made in figures.items() for path in save_figure(made, folder / names[name])]
     except OSError as error:
         raise ValueError(f"plots cannot be written to {folder}: {error.strerror or error}") from None
 

@@ -9,18 +9,6 @@ from collections.abc import Sequence
 from verify.page import wording
 from verify.results import Observed
 
-__all__ = [
-    "FAR",
-    "OFF",
-    "level",
-    "mark",
-    "median",
-    "middle_and_worst",
-    "off_by",
-    "ratio_columns",
-    "worst",
-]
-
 OFF, FAR = 1.25, 2.0
 """Factors beyond which a ratio is marked once and twice."""
 

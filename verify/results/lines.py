@@ -34,25 +34,16 @@ def spans_decades(values: Sequence[float]) -> bool:
     return min(values) > 0 and max(values) / min(values) > 12
 
 
-def known_at_points_only(row: Row) -> bool:
-    """Whether predictions read measured inputs, so that there is nothing to draw between the points."""
-    return any(point.inputs for point in row.points)
-
-
 def drawn_at_points_only(row: Row) -> bool:
     """Whether there is nothing to draw between the points.
 
     Predictions read measured inputs, or a point has settings of its own: the line through it belongs to no other point
     and misses the others' predictions.
     """
-    return known_at_points_only(row) or _has_single_point_curves(row)
-
-
-def _has_single_point_curves(row: Row) -> bool:
-    """Whether a curve has a single point, and differs from the curve of the other points."""
     places = [place for _, place in on_axis(row)]
     alone = len(row.curves) > 1 and any(places.count(k) < 2 for k in range(len(row.curves)))
-    return alone and any(curve.predicted != row.curves[0].predicted for curve in row.curves)
+    own = alone and any(curve.predicted != row.curves[0].predicted for curve in row.curves)
+    return own or any(point.inputs for point in row.points)
 
 
 def others(curve: Curve) -> dict[str, Any]:

@@ -43,8 +43,6 @@ SMALL: tuple[tuple[Any, dict[str, Any]], ...] = (
             "SAMPLES": 6,
             "DIM": 7,
             "DRAWS": 2,
-            "ALPHAS": np.logspace(-1, 1, 7),
-            "COARSE": FEW,
             "EXCESS_ALPHAS": FEW,
             "IMAGES": 8,
             "PRIORS": 41,
@@ -139,20 +137,9 @@ def test_points_and_lines_of_networks_agree(monkeypatch: pytest.MonkeyPatch) -> 
 def test_images_of_two_classes_are_drawn_as_well(tmp_path: Path) -> None:
     path = tmp_path / "two.npz"
     np.savez(path, x_train=np.random.default_rng(7).random((60, 9, 9)), y_train=np.arange(60) % 2)
-    for name in ("zone", "excess-law", "gradient"):
+    for name in ("excess-law", "gradient"):
         (picture,) = gallery.pictures([name])
         assert gallery.draw(picture, gallery.Setting(data=str(path))).axes, name
-
-
-def test_the_law_is_of_the_networks_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both are drawn from the same streams: in many dimensions the law is what each network shows."""
-    monkeypatch.setattr(zone, "DIM", 40)
-    monkeypatch.setattr(zone, "COARSE", np.array([1.0]))
-    law = zone._law_of_full_space(gallery.Setting())[:, 0]
-    nets = zone._nets(gallery.Setting(), "zone lenet_300_100")
-    shown = np.array([float(zone._excess_of(net.terms().hessian)) for net in nets])
-    assert abs(law[0] - law[1]) > 0.1
-    assert_allclose(shown, law, atol=0.4)
 
 
 def test_variances_in_a_frame_are_those_of_the_kernel() -> None:

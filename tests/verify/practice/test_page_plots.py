@@ -46,6 +46,6 @@ def test_names_of_lines_are_beside_their_ends_and_apart() -> None:
         axes.plot([0, 1], [0.5, 0.5], label="_no name")
         name_lines(axes)
     boxes = [text.get_window_extent() for text in axes.texts]
-    assert [text.get_text() for text in axes.texts] == ["one", "two words that need\na second line", "three"]
+    assert [text.get_text() for text in axes.texts] == ["three", "two words that need\na second line", "one"]
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
     assert all(axes.bbox.x1 < box.x0 and box.x1 < figure.bbox.x1 for box in boxes)

@@ -199,7 +199,7 @@ class Contents:
 
 
 def _figure(mark: str, row: Row) -> Markup:
-    return themed(plots.agreement(row, mark))
+    return themed(plots.agreement(row, mark, heading=False))
 
 
 def _entry(item: Row | Observed, written: str) -> tuple[str, str]:

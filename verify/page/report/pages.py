@@ -15,11 +15,11 @@ from markupsafe import Markup
 from verify.claims.registry import count_statements
 from verify.judging.campaign import campaigns
 from verify.model import Verdict
-from verify.page import outcomes, plots, ratios, statements, wording
+from verify.page import outcomes, ratios, statements, wording
 from verify.page.cards import Card, margin_width, sensitivity
 from verify.page.counts import census_line, run_verdict
 from verify.page.formulas import formula, in_cell, lettered
-from verify.page.markup import template, themed
+from verify.page.markup import template
 from verify.page.report import first, glance, tables
 from verify.page.report.contents import (
     ABOUT,
@@ -37,7 +37,7 @@ from verify.page.report.sealing import classed, policy
 from verify.page.vocabulary import EXACT, KINDS
 from verify.page.wording import duration, percent
 
-SECTIONS = ("overview", "margins", "registered", "limits", "planted", "campaign", "derivations", "inventory")
+SECTIONS = ("margins", "registered", "limits", "planted", "campaign", "derivations", "inventory")
 """Parts of the page on the whole run, and their anchors."""
 
 TITLE = "Correctness report"
@@ -131,7 +131,6 @@ def _about(contents: Contents, links: Links) -> Markup:
         "about",
         contents,
         links,
-        overview=themed(plots.overview(results.rows, plots.stamp(results))) if results.rows else None,
         margins=tables.by_margin(results.rows),
         changed=tables.histories(results.rows),
     )
