@@ -109,6 +109,7 @@ assert len(set(found)) == 1
 """
 
 
+@pytest.mark.slow
 def test_what_stands_for_a_module_is_that_module_to_all_who_use_it() -> None:
     """Run in a new interpreter: inspection does not load the module, and a patch reaches it.
 

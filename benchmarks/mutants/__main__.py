@@ -117,14 +117,17 @@ def is_of_this_code(folder: Path) -> bool:
     """Whether the code here would draw the replicates of a folder."""
     from verify.claims import registry
     from verify.model import Claim
+    from verify.results import load
     from verify.running.origin import filed_under
     from verify.running.store import Store
 
-    places = [claim.experiment for claim in registry.claims() if isinstance(claim, Claim)]
+    judged = {row.claim for row in load(folder / "results.json").rows}  # the others have no block
+    places = [c.experiment for c in registry.claims() if isinstance(c, Claim) and c.id in judged]
+    filed = [filed_under(e.simulate, e.id, e.points[0], SEED, "cpu") for e in places]
+    where = [one for one in filed if one is not None]  # code that cannot be hashed is never stored
     with Store(folder, lambda _: None) as kept:
-        where = [filed_under(e.simulate, e.id, e.points[0], SEED, "cpu") for e in places]
-        held = sum(one is not None and bool(kept.read(one, 1)) for one in where)
-    return held >= ENOUGH * len(places)
+        held = sum(bool(kept.read(one, 1)) for one in where)
+    return held >= ENOUGH * len(where)
 
 
 def reach_of(folder: Path, workers: int) -> Reach:

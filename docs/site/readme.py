@@ -34,41 +34,43 @@ NUMBER = re.compile(r"(?<![\w.])[−-]?\d[\d,]*(?:\.\d+)?")
 
 TABLE = (
     (
-        "Granziol 2022, Theorem 4: λ₁′ = λ₁ + Pσ²/(bλ₁), for P, B → ∞",
+        "Theorem 4 of Granziol: λ₁′ = λ₁ + Pσ²/(bλ₁), for P, B → ∞ (`granziol2022/theorem-4`)",
         "{granziol2022/theorem-4}",
-        "too low: {granziol2022/theorem-4-on-networks} at B ≤ 24, 10 to 63 % after training at 128"
+        "{granziol2022/theorem-4-on-networks} at B ≤ 24; at B = 128 after training 10 to 63 %"
         " ([networks](docs/networks.md))",
         "no misprint",
     ),
     (
-        "Granziol 2022, Lemma 11: no overlap below twice the threshold of Theorem 10",
-        "Theorem 10: {granziol2022/theorem-10}",
+        "Lemma 11 of Granziol: eigenvectors do not overlap below twice the threshold (`granziol2022/theorem-10`)",
+        "with the threshold of Theorem 10 {granziol2022/theorem-10}",
         "not judged",
         f"misprint: {{granziol2022/theorem-10{PRINTED}}}",
     ),
     (
-        "Granziol 2022, Sec. 10.1: Theorem 4 makes the largest rate ∝ B at small B",
-        "∝ √B there",
+        "Section 10.1 of Granziol: by Theorem 4 the largest rate is ∝ B at small B"
+        " (`granziol2022/linear-rate-of-small-batches`)",
+        "Theorem 4 gives ∝ √B",
         "∝ B, then flat, for SGD on small perceptrons",
         "error: {granziol2022/linear-rate-of-small-batches}",
     ),
     (
-        "Vysogorets 2024, Eq. (8): excess of G from the softmax",
+        "Eq. (8) of Vysogorets: excess of G from the softmax (`vysogorets2024/eq-8`)",
         "{vysogorets2024/eq-8}",
         "10 to 30 % too large on digits, more where outputs are certain",
         f"misprint: {{vysogorets2024/eq-8{PRINTED}}}",
     ),
     (
-        "Karakida 2019, Theorem 2.2: mean Fisher eigenvalue",
+        "Theorem 2.2 of Karakida: mean Fisher eigenvalue (`karakida2019/mean-eigenvalue`)",
         "{karakida2019/mean-eigenvalue}",
         "wide random networks only",
         f"misprint: {{karakida2019/mean-eigenvalue{PRINTED}}}",
     ),
     (
-        "Karakida 2019: ∫Dz φ(z) = 0 makes κ₂ = 0",
-        "only if the variances of all layers are 1",
+        "Section 2.3 of Karakida: an activation of zero Gaussian mean has κ₂ = 0, so λ₁ does not grow with width"
+        " (`karakida2019/not-centred`)",
+        "only where every layer has variance 1",
         "not judged",
-        f"error: {{karakida2019/not-centred{PRINTED}}}",
+        f"error: λ₁ {{karakida2019/not-centred{PRINTED}}}",
     ),
 )
 """Statement, on its own model, on real networks, as printed; row ids in braces stand for how closely or how far."""

@@ -121,6 +121,7 @@ def test_a_seed_chooses_the_same_edits_as_evenly_as_there_are_kinds() -> None:
     assert all(counts[k] == there[k] or counts[k] >= max(counts.values()) - 1 for k in KINDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("top", FOLDERS)
 def test_every_sampled_edit_parses(top: str) -> None:
     files = sorted(str(f.relative_to(ROOT)) for f in (ROOT / top).rglob("*.py"))[::3]

@@ -253,6 +253,7 @@ def test_a_right_call_has_a_value_in_every_form(name: str) -> None:
     assert check(name, *TABLE[name]) == "value"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
 def test_any_argument_gives_a_right_value_or_a_message_that_names_it(name: str) -> None:
     call, right = TABLE[name]
@@ -274,6 +275,7 @@ def varied(rng: random.Random, value: Any) -> Any:
     return value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in TABLE if TABLE[name][1] and not told(name, SLOW)])
 def test_numbers_of_all_sizes_at_once(name: str) -> None:
     call, right = TABLE[name]
@@ -282,6 +284,7 @@ def test_numbers_of_all_sizes_at_once(name: str) -> None:
         check(name, call, {argument: varied(rng, value) for argument, value in right.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS, ids=map(str, range(len(KERNELS))))
 @pytest.mark.parametrize("method", ["value", "derivative", "curvature", "fluctuations"])
 def test_kernels_of_any_pair(kernel: gaussian.Kernels, method: str) -> None:

@@ -146,6 +146,7 @@ def check(done: SimpleNamespace, *said: str) -> None:
     assert not (said and done.out)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=120, derandomize=True)
 @given(command_lines())
 def test_any_command_line_is_done_or_refused_in_one_line(words: list[str]) -> None:

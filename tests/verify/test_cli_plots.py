@@ -10,7 +10,7 @@ from verify import reporting, results
 from verify.cli import main
 from verify.page import main as pages_main
 from verify.page.canvas import Scale, dress
-from verify.page.main import MainPlot
+from verify.page.main import MainPlot, MainRun
 
 CLAIM = "vysogorets2024/softmax-rank"
 
@@ -66,11 +66,12 @@ def test_all_panels_stand_below_the_main_one_and_a_width_is_in_inches(stored: st
 
 def test_main_plots_stand_side_by_side_as_many_as_fit(stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
     two = [
-        MainPlot(key=key, where=key, formula="x", target=f"{paper}/x", judged=(), needs=(), caption=lambda _: "Right.",
+        MainPlot(where, "x", f"{paper}/x", words="Right.", number=lambda _: "",
                  draw=lambda axes, _: dress(axes, Scale("x", (0, 1), (0, 1)), Scale("y", (0, 1), (0, 1))))
-        for key, paper in (("One", "granziol2022"), ("Two", "granziol2022"), ("Three", "karakida2019"))
+        for where, paper in (("One", "granziol2022"), ("Two", "granziol2022"), ("Three", "karakida2019"))
     ]  # fmt: skip
     monkeypatch.setattr(pages_main, "PLOTS", two)
+    monkeypatch.setattr(MainRun, "has", lambda *_: True)
     assert len(reporting.plot("run", main=True).axes) == 3
     assert len(reporting.plot("run", paper="karakida2019").axes) == 1
     wide, narrow = (reporting.plot("run", main=True, width=width) for width in (15, 6))

@@ -58,6 +58,7 @@ def test_theory_is_light() -> None:
     assert heavy_after("import theory\n" + "\n".join(f"import theory.{name}" for name in MODULES)) == [set()]
 
 
+@pytest.mark.slow
 def test_what_judges_nothing_is_light() -> None:
     """The inventory registers every claim, so that is light too but for the roots that some predictions are.
 

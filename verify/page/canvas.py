@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -56,28 +57,25 @@ def frame(
     return figure, figure.add_axes((left / width, BELOW / height, *inside))
 
 
-def dress(
-    axes: Axes, x: Scale, y: Scale, *, left: float = LEFT, above: float = ABOVE, below: float = 17.0
-) -> None:
+def dress(axes: Axes, x: Scale, y: Scale, *, left: float = LEFT, above: float = ABOVE) -> None:
     """Give the axes their ends, ticks and names.
 
-    The name of y begins `left` points before the axes and `above` points above them, that of x ends `below` points
-    below them.
+    The name of y begins `left` points before the axes and `above` points above them.
     """
-    for scale, axis in ((x, axes.xaxis), (y, axes.yaxis)):
-        form: Any = (
-            {"value": "symlog", "linthresh": 1.0, "linscale": 0.6} if scale.bent else {"value": "linear"}
-        )
-        form = {"value": "log"} if scale.logarithmic else form
-        (axes.set_xscale if axis is axes.xaxis else axes.set_yscale)(**form)
-        (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(*scale.ends)
+    for name, scale in (("x", x), ("y", y)):
+        form: Any = {"value": "log" if scale.logarithmic else "linear"}
+        if scale.bent:
+            form = {"value": "symlog", "linthresh": 1.0, "linscale": 0.6}
+        getattr(axes, f"set_{name}scale")(**form)
+        getattr(axes, f"set_{name}lim")(scale.ends)
+        axis: Axis = getattr(axes, f"{name}axis")
         axis.set_major_locator(FixedLocator([*scale.ticks]))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda at, _, texts=scale.texts: _tick(at, texts)))
         axis.set_tick_params(which="major", **_TICKS)
     style: Any = {"fontsize": 10, "color": PALETTE["muted"], "parse_math": True, "annotation_clip": False}
     offset: Any = {"textcoords": "offset points", "va": "top"}
-    axes.annotate(x.name, (1, 0), (0, -below), "axes fraction", ha="right", **offset, **style)
+    axes.annotate(x.name, (1, 0), (0, -17), "axes fraction", ha="right", **offset, **style)
     axes.annotate(y.name, (0, 1), (-left, above - 3), "axes fraction", ha="left", **offset, **style)
 
 
@@ -112,14 +110,8 @@ def draw_points(
 
 def draw_label(axes: Axes, x: float, y: float, text: str, colour: str = "muted", **style: Any) -> None:
     """Write a text at a place in the units of the data; mathtext between dollars."""
-    options: dict[str, Any] = {
-        "fontsize": 9.5,
-        "color": PALETTE[colour],
-        "ha": "left",
-        "va": "center",
-        "zorder": 6,
-    }
-    axes.text(x, y, text, **(options | style), parse_math=True)
+    place = {"ha": "left", "va": "center", "zorder": 6} | style
+    axes.text(x, y, text, fontsize=9.5, color=PALETTE[colour], parse_math=True, **place)
 
 
 def points_per_pixel(axes: Axes) -> float:

@@ -13,9 +13,9 @@ from markupsafe import Markup
 from verify.judging.power import factor
 from verify.model import BOUNDS_EVERY_REPLICATE, Verdict, raised
 from verify.page import wording
-from verify.page.counts import percent
 from verify.page.outcomes import mark_of
 from verify.page.vocabulary import EXACT
+from verify.page.wording import percent
 from verify.results import PointOutcome, Row
 
 
@@ -91,17 +91,6 @@ class ReadRow:
     def of(self, value: float) -> str:
         """Format the quantity whose logarithm is judged, at this value of the logarithm."""
         return f"{self.unit} of {wording.numeral(raised(self.row.logarithm, value), 3)}"
-
-    @property
-    def redraws(self) -> list[str]:
-        """The commands that draw the violations again, as far as they are not drawn by one before."""
-        return list(dict.fromkeys(wording.redraw(self.row, p) for p in self.row.points if p.violations))
-
-    @property
-    def sensitivity(self) -> str:
-        """The smallest error that was sure to be told apart; empty where nothing says."""
-        found = sensitivity(self.row)
-        return "" if found == "—" else found
 
     @property
     def outcome(self) -> str:

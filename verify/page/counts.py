@@ -1,18 +1,23 @@
-"""Counts of judged claims and the error rate of a run, in words, for the terminal, pytest and the page."""
+"""The verdict of a run in numbers of statements, counts of claims and the error rate, for terminal, pytest and page."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from verify.page import wording
-from verify.results import JudgedCounts, Promise, Suite
+from verify.model import Verdict
+from verify.page.outcomes import FAILS, HOLDS, LIMITS, mark_of, statement_outcomes
+from verify.page.statements import rows_of_claims
+from verify.page.wording import percent
+from verify.results import JudgedCounts, Promise, Results, Row, Suite
 
 STOPPED = ", the run was stopped"
 
 
 def lines(suite: Suite) -> list[str]:
-    """The count of claims, and a promise for each family that was judged."""
-    return [census_line(suite.census), *promise_lines(suite.promises)]
+    """The count of claims, and the promise on errors."""
+    return [census_line(suite.census), promise_line(suite.promises)]
 
 
 def census_line(census: JudgedCounts) -> str:
@@ -32,73 +37,79 @@ def census_line(census: JudgedCounts) -> str:
     return "; ".join(parts)
 
 
-def promise_lines(promises: Sequence[Promise]) -> list[str]:
-    """A line for each family, but one for all papers that have one of their own; first what they add up to, if several.
+def promise_line(promises: Sequence[Promise]) -> str:
+    """Return the line on the error rate of all families, whose bounds add up, and on undecided verdicts.
 
-    >>> told = (("", 1e-3, 18, 3), ("edge", 2e-3, 7, 1), ("width", 1e-3, 4, 2))
-    >>> families = [Promise(paper=p, error=e, decided=d, undecided=u) for p, e, d, u in told]
-    >>> for line in promise_lines(families):
-    ...     print(line.replace(" decided by sampling", "").replace(" chance that any is wrong", ""))
-    of all 29 verdicts, at most 0.4 % (one run in 250)
-    papers that share one promise: of the 18 verdicts, at most 0.1 % (one run in 1000); 3 undecided
-    edge, width: of the 11 verdicts, at most 0.3 % (one run in 333); 3 undecided
+    >>> told = (("", 1e-3, 18, 3), ("edge", 2e-3, 7, 1), ("width", 1e-3, 0, 2))
+    >>> promise_line([Promise(paper=p, error=e, decided=d, undecided=u) for p, e, d, u in told])
+    'of the 25 verdicts decided by sampling, at most 0.3 % (one run in 333) chance that any is wrong; 6 undecided'
+    >>> promise_line([Promise(paper="wigner1955", error=1e-3, decided=0, undecided=0)])
+    'no verdict was decided by sampling'
     """
-    shared, own = [p for p in promises if not p.paper], [p for p in promises if p.paper]
-    families = [*shared, _joint_promise(own)] if len(own) > 1 else [*shared, *own]
-    several = sum(p.decided > 0 for p in families) > 1
-    told = [promise_line(promise, SHARED if several and not promise.paper else "") for promise in families]
-    deciding = [promise for promise in families if promise.decided]
-    if len(deciding) < 2:
-        return told
-    every = _joint_promise(deciding)
-    bound = f"at most {chance(every.error)} chance that any is wrong"
-    return [f"of all {every.decided} verdicts decided by sampling, {bound}", *told]
-
-
-def _joint_promise(promises: Sequence[Promise]) -> Promise:
-    """Return the joint promise of several families of claims; their errors add up."""
-    return Promise(
-        paper=", ".join(promise.paper for promise in promises if promise.paper),
-        error=sum(promise.error for promise in promises),
-        decided=sum(promise.decided for promise in promises),
-        undecided=sum(promise.undecided for promise in promises),
+    decided, undecided = (sum(getattr(one, name) for one in promises) for name in ("decided", "undecided"))
+    error = sum(promise.error for promise in promises if promise.decided)
+    chance = f"{percent(error)} (one run in {1 / error:.0f})" if error > 0 else "0"
+    many = f"{decided} verdict{'s' * (decided != 1)}"
+    said = f"of the {many} decided by sampling, at most {chance} chance that any is wrong"
+    return (said if decided else "no verdict was decided by sampling") + f"; {undecided} undecided" * bool(
+        undecided
     )
 
 
-SHARED = "papers that share one promise"
+class RunVerdict(NamedTuple):
+    """Verdict of a run: statements of papers by outcome, or claims where no statement of a paper is judged.
 
-
-def promise_line(promise: Promise, whose: str = "") -> str:
-    """Return the line on the error rate of a family and its undecided verdicts; `whose` replaces the paper's name.
-
-    >>> promise_line(Promise(paper="", error=1e-3, decided=18, undecided=1))
-    'of the 18 verdicts decided by sampling, at most 0.1 % (one run in 1000) chance that any is wrong; 1 undecided'
-    >>> promise_line(Promise(paper="wigner1955", error=1e-3, decided=0, undecided=0))
-    'wigner1955: no verdict was decided by sampling'
-    >>> promise_line(Promise(paper="", error=1e-3, decided=1, undecided=0), "others")
-    'others: of the 1 verdict decided by sampling, at most 0.1 % (one run in 1000) chance that any is wrong'
+    `outcomes` are marks with the words of the title. `registered` says how many claims came out as registered, and
+    `surprises` are those that did not. `error` bounds the chance that any of the `decided` verdicts, those that rest on
+    sampling, is wrong; it is the sum of `bounds` bounds.
     """
-    whose = whose or promise.paper.replace("_", " ")
-    said = "no verdict was decided by sampling"
-    if promise.decided:
-        many = f"{promise.decided} verdict{'s' * (promise.decided != 1)}"
-        said = f"of the {many} decided by sampling, at most {chance(promise.error)} chance that any is wrong"
-    return f"{whose}: " * bool(whose) + said + f"; {promise.undecided} undecided" * bool(promise.undecided)
+
+    outcomes: list[tuple[str, str]]
+    claims: int
+    registered: str
+    surprises: list[Row]
+    error: str
+    decided: int
+    bounds: int
 
 
-def chance(error: float) -> str:
-    """A small probability in words.
+def run_verdict(results: Results) -> RunVerdict:
+    """Return the verdict of a run."""
+    claims = rows_of_claims(results.rows)
+    statements = Counter(statement_outcomes(results).values())
+    verdicts = {row.verdict for row in results.rows}
+    surprises = [row for row in results.rows if row.surprise or row.verdict == Verdict.BROKEN]
+    deciding = [promise for promise in results.suite.promises if promise.decided]
+    return RunVerdict(
+        outcomes=_outcomes(statements or Counter(map(mark_of, claims.values())), bool(statements)),
+        claims=len(claims),
+        registered=_registered(len(claims), len({row.claim for row in surprises}), "undecided" in verdicts),
+        surprises=surprises,
+        error=percent(sum(promise.error for promise in deciding)) if deciding else "",
+        decided=sum(promise.decided for promise in deciding),
+        bounds=len(deciding),
+    )
 
-    >>> chance(1e-3)
-    '0.1 % (one run in 1000)'
-    """
-    return f"{percent(error)} (one run in {1 / error:.0f})" if error > 0 else "0"
+
+def _outcomes(counts: Counter[str], statements: bool) -> list[tuple[str, str]]:
+    total, holding = counts.total(), counts[HOLDS]
+    what = ("statement" if statements else "claim") + "s" * (total != 1)
+    words = {
+        LIMITS: "within limits or once corrected",
+        FAILS: "does not" if counts[FAILS] == 1 else "do not",
+        "undecided": "undecided",
+        "broken": "crashed",
+    }
+    first = (HOLDS, f"{holding} of {total} {what} {'holds' if holding == 1 else 'hold'}")
+    return [first, *((kind, f"{counts[kind]} {said}") for kind, said in words.items() if counts[kind])]
 
 
-def percent(share: float) -> str:
-    """A share in percent.
-
-    >>> percent(0.0123)
-    '1.2 %'
-    """
-    return f"{wording.numeral(100 * share, 2)} %"
+def _registered(claims: int, wrong: int, undecided: bool) -> str:
+    if wrong:
+        return f"{wrong} of {claims} claims did not come out as registered before the run"
+    said = (
+        f"{claims} claims were judged, each came out as registered before the run"
+        if claims
+        else "No claim was judged"
+    )
+    return said + ", or is undecided" * undecided

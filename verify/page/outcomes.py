@@ -15,6 +15,7 @@ __all__ = [
     "MARKS",
     "OUTCOMES",
     "SEEN",
+    "limit_of",
     "mark_of",
     "outcome_of",
     "reading_mark",
@@ -51,6 +52,12 @@ def outcome_of(rows: Iterable[Row]) -> str:
     return found
 
 
+def limit_of(rows: Iterable[Row]) -> str:
+    """Return in what way a statement is limited: to a corrected formula, or to its condition."""
+    failing = {row.standing for row in rows if row.verdict == Verdict.DISAGREES}
+    return "within limits" if Standing.OUTSIDE in failing else "once corrected"
+
+
 def mark_of(rows: Iterable[Row]) -> str:
     """Return the mark of a claim: its outcome, but for a reading that crashed or is undecided."""
     listed = list(rows)
@@ -71,7 +78,7 @@ def statement_outcomes(results: Results) -> Mapping[tuple[str, str], str]:
         for entry in row.entries:
             rows[row.paper, entry].append(row)
     return {
-        (entry.paper, entry.id): outcome_of(rows[entry.paper, entry.id])
+        (entry.paper, entry.id): mark_of(rows[entry.paper, entry.id])
         for entry in results.inventory
         if not entry.ours and rows[entry.paper, entry.id]
     }

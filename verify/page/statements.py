@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Sequence
 from verify.judging.power import factor
 from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Standing, Tier, Verdict, raised
 from verify.page import ratios, wording
-from verify.page.counts import percent
 from verify.page.vocabulary import EXACT
-from verify.results import OTHER_IMAGES, InventoryRow, PointOutcome, Results, Row
+from verify.page.wording import percent
+from verify.results import OTHER_IMAGES, InventoryRow, Observed, PointOutcome, Results, Row
+
+NOT_OF_A_PAPER = (Standing.OURS, Standing.KNOWN)
 
 TIMES = 2.0
 """Ratio from which a factor reads better than percent."""
-
-_LEVELS = (r"theorem|proposition", r"lemma|corollary|algorithm", r"eqs?\.|eq\b")
 
 
 def place(row: Row, results: Results) -> str:
@@ -48,13 +48,15 @@ def rows_by_paper(results: Results) -> dict[str, list[Row]]:
     return {paper: rows for paper, rows in found.items() if rows}
 
 
-def short_name(paper: str) -> str:
-    """The name of a paper where there is little room.
-
-    >>> short_name("granziol2022"), short_name("noise_scale")
-    ('Granziol 2022', 'Noise scale')
-    """
-    return capitalised(re.sub(r"(?<=[a-z])(?=\d{4}$)", " ", paper).replace("_", " "))
+def first_authors(results: Results) -> dict[str, str]:
+    """The first author and year of each paper, and of how many papers more; ours have no paper."""
+    found: dict[str, str] = {}
+    for paper, rows in rows_by_paper(results).items():
+        authors = next((known.authors for known in results.suite.papers if known.id == paper), paper)
+        first, *more = authors.split(";")
+        name = re.sub(r"^([^ ,]+).*\((\d{4})\).*", r"\1 \2", first) + f" and {len(more)} more" * bool(more)
+        found[paper] = "Our own laws" if all(row.standing in NOT_OF_A_PAPER for row in rows) else name
+    return found
 
 
 def first_sentence(text: str) -> str:
@@ -76,29 +78,10 @@ def capitalised(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def importance(source: str) -> int:
-    """Return the rank of a statement: 0 for a theorem, 1 for a lemma, 2 for an equation, 3 for a remark."""
-    return next((k for k, word in enumerate(_LEVELS) if re.search(word, source, re.IGNORECASE)), len(_LEVELS))
-
-
-def entry_order(row: Row, results: Results) -> int:
+def entry_order(item: Row | Observed, results: Results) -> int:
     """Return the position of its first entry in the inventory."""
-    named = [k for k, e in enumerate(results.inventory) if e.paper == row.paper and e.id in row.entries]
+    named = [k for k, e in enumerate(results.inventory) if e.paper == item.paper and e.id in item.entries]
     return min(named, default=len(results.inventory))
-
-
-def foremost(rows: Iterable[Row], results: Results) -> list[Row]:
-    """Statements of the paper before ours, theorems before equations, in the order of entries, one for each place."""
-
-    def rank(row: Row) -> tuple[bool, int, bool, bool, int]:
-        ours = row.standing in (Standing.KNOWN, Standing.OURS) or row.source.startswith("ours")
-        exact = not row.points or row.kind in EXACT
-        return ours, importance(row.source), bool(row.data), exact, entry_order(row, results)
-
-    found: dict[str, Row] = {}
-    for row in sorted(rows, key=rank):
-        found.setdefault(place(row, results).partition(",")[0], row)
-    return list(found.values())
 
 
 def fails_as_foreseen(row: Row) -> bool:
@@ -164,7 +147,7 @@ def how_closely(row: Row) -> str:
         lower = row.kind == Kind.AT_LEAST
         tightest = wording.numeral(min(slacks) if lower else max(slacks), 3) if slacks else ""
         return (
-            f"kept, at {'least' if lower else 'most'} {tightest} of the bound"
+            f"kept, at {'least' if lower else 'most'} {tightest} times the bound"
             if slacks
             else "the bound is kept"
         )
@@ -191,9 +174,17 @@ def how_closely(row: Row) -> str:
     said = f"within {wording.numeral(off, 2)}" + (
         f" of {next(iter(predicted))}" if len(predicted) == 1 else ""
     )
-    share = row.kind == Kind.PROPORTION and len(predicted) == 1
-    measured = f"a share of {wording.numeral(_worst(row.points, _deviation).measured, 2)}, " if share else ""
-    return measured + said + limit
+    if row.kind == Kind.PROPORTION and len(predicted) == 1:
+        measured = wording.numeral(_worst(row.points, _deviation).measured, 2)
+        return f"{measured_quantity(row)} {measured}, {said}"
+    return said + limit
+
+
+def measured_quantity(row: Row) -> str:
+    """What the numbers of a row are, in short."""
+    if row.kind == Kind.EXPONENT or row.quantity.removeprefix("local ").startswith("exponent "):
+        return "exponent"
+    return re.split(r" (?:whose|less|in which|where) |,", row.quantity)[0]
 
 
 def how_far(row: Row) -> str:
@@ -213,10 +204,10 @@ def how_far(row: Row) -> str:
         return f"violated in {percent(point.measured)} of the replicates"
     over = predicted_over(row, point)
     if not (row.relative or row.logarithm) or not 0 < over < math.inf:
-        slope = row.kind == Kind.EXPONENT or row.quantity.removeprefix("local ").startswith("exponent ")
         predicted, measured = (wording.numeral(value, 3) for value in (point.predicted, point.measured))
-        what = "exponent " if slope else "a share of " if row.kind == Kind.PROPORTION else ""
-        return f"{what}{predicted}, measured {measured}"
+        if row.kind == Kind.DISTRIBUTION:
+            return f"distribution functions {measured} apart"
+        return f"{measured_quantity(row)} {predicted}, measured {measured}"
     side = "large" if over > 1 else "small"
     if ratios.off_by(over) >= TIMES:
         return f"{wording.numeral(ratios.off_by(over), 2)} times too {side}"

@@ -195,7 +195,8 @@ def observed_block(observations: Sequence[Observed]) -> str:
         facts = f"{rows} rows, {made.replicates} replicates, {made.seconds:.1f} s"
         lines.append(f"  {made.id}: {'BROKEN' if made.error else facts}")
         for heading, values in ratios.ratio_columns(made).items():
-            lines.append(f"    {_cut(heading, 42):<42}  {ratios.middle_and_worst(values, 3, plain=True)}")
+            name = textwrap.shorten(heading, 42, placeholder="...")
+            lines.append(f"    {name:<42}  {ratios.middle_and_worst(values, 3, plain=True)}")
     return "\n".join(lines)
 
 
@@ -222,15 +223,12 @@ def tally(rows: Sequence[Row], observations: Sequence[Observed] = ()) -> str:
     >>> tally([])
     '0 agrees, 0 disagrees (0 expected)'
     """
-    broken = sum(bool(made.error) for made in observations)
-    observed = f", {len(observations)} observed" + f" ({broken} broken)" * bool(broken)
-    return _tally(rows) + observed * bool(observations)
-
-
-def _tally(rows: Sequence[Row]) -> str:
     modelled = [row for row in rows if row.model_based]
     line = _counts([row for row in rows if not row.model_based], always=("agrees", "disagrees"))
-    return f"{line}; model-based: {_counts(modelled)}" if modelled else line
+    line += f"; model-based: {_counts(modelled)}" * bool(modelled)
+    broken = sum(bool(made.error) for made in observations)
+    observed = f", {len(observations)} observed" + f" ({broken} broken)" * bool(broken)
+    return line + observed * bool(observations)
 
 
 def _counts(rows: Sequence[Row], always: Sequence[str] = ()) -> str:
@@ -239,10 +237,6 @@ def _counts(rows: Sequence[Row], always: Sequence[str] = ()) -> str:
     expected = sum(row.verdict == row.expected == "disagrees" for row in rows)
     notes = {"disagrees": f" ({expected} expected)"}
     return ", ".join(f"{n} {v}{notes.get(v, '')}" for v, n in count.items() if n or v in always)
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 3].rstrip()}..."
 
 
 def _broken_block(heading: str, row: Row | Observed) -> str:

@@ -15,7 +15,7 @@ from verify.judging.guards import REMEDIES, TOLD_FROM, unseen_rate
 from verify.judging.intervals import FEWEST
 from verify.judging.judge import PRINTED
 from verify.model import Kind, Standing
-from verify.results import PointOutcome, RivalOutcome, Row
+from verify.results import PointOutcome, Row
 
 EVEN = 0.9
 """Share of the larger side from which the smaller one is left out."""
@@ -57,16 +57,11 @@ class Placed(Protocol):
 
 
 class RivalTally(NamedTuple):
-    """Rivals that a run rejects, the distance of the nearest from the theory in margins, and those it missed.
-
-    `later` are the replicates it took where the verdict needed fewer.
-    """
+    """Rivals that a run rejects at one point or more, all of them, and the names of those it missed."""
 
     rejected: int
     total: int
-    nearest: float
     missed: tuple[str, ...]
-    later: int = 0
 
 
 def numeral(value: float, digits: int = 4, *, plain: bool = False) -> str:
@@ -84,6 +79,15 @@ def numeral(value: float, digits: int = 4, *, plain: bool = False) -> str:
         text = f"{value:.{decimals}f}"
         return _minus(text.rstrip("0").rstrip(".") if "." in text else text)
     return _scientific(f"{value:.{digits - 1}e}", plain)
+
+
+def percent(share: float) -> str:
+    """A share in percent.
+
+    >>> percent(0.0123)
+    '1.2 %'
+    """
+    return f"{numeral(100 * share, 2)} %"
 
 
 def power_of_ten(exponent: int) -> str:
@@ -242,17 +246,11 @@ def telling(row: Row) -> PointOutcome | None:
 
 
 def rival_tally(row: Row) -> RivalTally:
-    """Rivals rejected at one point or more; each rival's distance is the one where it lies farthest."""
-    best: dict[str, RivalOutcome] = {}
-    rejected: set[str] = set()
-    for rival in (rival for point in row.points for rival in point.rivals):
-        rejected |= {rival.name} if rival.rejected else set()
-        if rival.name not in best or _size(rival.margins) > _size(best[rival.name].margins):
-            best[rival.name] = rival
-    nearest = min((_size(rival.margins) for rival in best.values()), default=math.inf)
-    missed = tuple(name for name in best if name not in rejected)
-    later = max((point.rivals_replicates for point in row.points), default=0)
-    return RivalTally(len(rejected), len(best), nearest, missed, later)
+    """Count the rivals of a row."""
+    rivals = [rival for point in row.points for rival in point.rivals]
+    rejected = {rival.name for rival in rivals if rival.rejected}
+    names = dict.fromkeys(rival.name for rival in rivals)
+    return RivalTally(len(rejected), len(names), tuple(name for name in names if name not in rejected))
 
 
 def common_parameters(points: Sequence[Placed]) -> dict[str, Any]:
@@ -363,10 +361,6 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE
 _NUMBER = float | int | None
 _OF_LINES = ("error", "expression", "statement", "steps")
 """Tracebacks, formulas and their derivations."""
-
-
-def _size(margins: float) -> float:
-    return math.inf if math.isnan(margins) else abs(margins)
 
 
 def _value(value: Any) -> str:

@@ -39,6 +39,7 @@ def test_errors_of_small_networks_are_those_of_dense_matrices(name: str, method:
     assert not any(each.standard_error for each in (found.whole, found.between, *found.layers.values()))
 
 
+@pytest.mark.slow
 def test_probes_state_their_error() -> None:
     """Over seeds the square of the estimate has the right mean, and the spread that is stated."""
     exact = factor_errors(MATRIX, FACTORS).whole.value

@@ -48,6 +48,7 @@ def beside_differences(case: Case) -> list[Tensor]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
 @pytest.mark.parametrize("name", ADDITIVE)
 def test_means_and_sums_are_the_same_in_all_batches(name: str) -> None:

@@ -112,6 +112,7 @@ def check(truth: Differences, objective: Objective, swept: Swept) -> None:
     total_variance(objective, np.random.default_rng(0), probes=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SWEEP)
 @pytest.mark.filterwarnings("ignore")
 def test_every_number_of_a_model_is_right_or_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,7 +220,7 @@ def test_a_kink_that_is_not_listed_is_found_out() -> None:
     )
     with pytest.raises(ConvergenceError, match="'hidden' did not settle to 1e-12: is it smooth"):
         gaussian_kernels(replace(hidden, kinks=(1.0,))).value(1.0, 0.5, 0.5)
-    with pytest.raises(ValueError, match=r"^second_derivative must be the derivative of what"):
+    with pytest.raises(ValueError, match=r"^second_derivative must be the derivative of the function"):
         gaussian_kernels(replace(hidden, kinks=(1.0,), second_derivative=np.zeros_like))
     known = gaussian_kernels(replace(hidden, kinks=(-0.3, 1.0), second_derivative=np.zeros_like))
     assert known.curvature(1.0, 0.2, 0.8) > 0

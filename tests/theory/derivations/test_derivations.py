@@ -129,6 +129,7 @@ def test_a_wrong_pairing_stops_the_derivation() -> None:
         zone_derivations._check_wick(wrong, symbols)
 
 
+@pytest.mark.slow
 def test_every_derivation_is_listed_under_its_name_with_its_steps() -> None:
     found = derivations.every_derivation()
 

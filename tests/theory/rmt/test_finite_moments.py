@@ -127,6 +127,7 @@ def test_axis_scatter_is_the_universal_one_for_gaussian_noise_and_first_order_fa
     assert_allclose(far, 0.7 / 90**0.5, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_axis_scatter_in_noise_of_signs_by_drawing_it() -> None:
     """Less than the universal one: an element on the spike has variance 1, others a fourth cumulant of -2."""
     rng, dim, draws = np.random.default_rng(5), 60, 3000

@@ -79,7 +79,8 @@ def test_a_paper_of_ones_own_is_listed_judged_shown_and_replayed(installed: Path
     assert all(all(p["rivals"]["rejected"]) for row in made["rows"] for p in row["points"])
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Wigner (1955): Characteristic Vectors" in page
-    assert 'href="claims/wigner1955.html#w1"' in page
+    cards = "".join(made.read_text(encoding="utf-8") for made in (folder / "cards").iterdir())
+    assert 'href="../claims/wigner1955.html#w1"' in cards
     beside = (folder / "claims" / "wigner1955.html").read_text(encoding="utf-8")
     assert 'id="w1"' in beside and "<math" in beside and 'class="latex"' not in beside
     assert "every score and verdict is the same" in again

@@ -5,6 +5,7 @@ import inspect
 import io
 import json
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from verify import estimate
@@ -36,6 +37,7 @@ def calls(draw: st.DrawFn) -> list[str]:
     return [name, *given, *draw(st.lists(words, max_size=1))]
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(st.one_of(calls(), calls(), st.lists(words, max_size=4)))
 @example(["\x85", "2"])

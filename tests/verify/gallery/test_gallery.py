@@ -92,6 +92,7 @@ def _texts(figure: Any) -> list[Text]:
     return [text for text in (*figure.texts, *named, *keys) if text.get_text()]
 
 
+@pytest.mark.slow
 def test_pictures_are_the_same_whoever_draws_them_and_the_seed_is_all_that_chance_depends_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

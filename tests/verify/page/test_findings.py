@@ -15,8 +15,8 @@ from tests.verify.page.full_size import full_size
 from tests.verify.results.sample_results import sample
 from tests.verify.results.sample_rows import point, row
 from verify.claims import registry
+from verify.page.counts import run_verdict
 from verify.page.report.findings import CHOSEN, Finding, findings
-from verify.page.report.first import run_verdict
 from verify.page.report.glance import BINS, GROUPS, strips
 from verify.page.report.tables import error_table, misprint_table
 from verify.page.statements import how_closely, how_far, left_to_a_fuller
@@ -86,7 +86,7 @@ def one(*numbers: float, **more: Any) -> dict[str, Any]:
         ({"root": 2}, "within 0.25 %"),
         (
             one(1.0, 0.2, 0.98, 0.17, kind="probability", relative=False),
-            "a share of 0.98, within 0.19 of 1",
+            "largest eigenvalue 0.98, within 0.19 of 1",
         ),
         (
             {"relative": False, "points": [point({"n": p}, p, 0.2, p, 0.085) for p in (0.0, 1.0)]},
@@ -97,7 +97,7 @@ def one(*numbers: float, **more: Any) -> dict[str, Any]:
         (one(0.0, 1e-9, 0.0, 0.0, kind="exact property"), "no counterexample, to 10⁻⁹"),
         ({"kind": "lower bound on every replicate"}, "in every one of 768 replicates"),
         ({"kind": "lower bound on a mean", "points": [point({}, 1, 0.1, s, 0.1, slack=s) for s in (3.0, 4.0)]},
-         "kept, at least 3 of the bound"),
+         "kept, at least 3 times the bound"),
         ({"kind": "scaling exponent"}, "exponent 2.0040 ± 0.0060, predicted 2"),
         (one(0.0, 1e-9, 0.01, 0.02, kind="distribution"), "distribution functions at most 0.03 apart"),
         ({"points": []}, ""),
@@ -118,8 +118,8 @@ def test_how_closely_a_statement_holds_is_the_largest_deviation_with_its_half_wi
         ({"root": 2}, "2 times too large"),  # 4 in the square that is measured
         ({"points": WRONG[1:]}, "50 % too large"),
         (one(1.0, 0.01, 2.5, 0.0), "2.5 times too small"),
-        (one(-1.0, 0.01, 2.5, 0.0), "−1, measured 2.5"),
-        ({"relative": False}, "8, measured 2"),
+        (one(-1.0, 0.01, 2.5, 0.0), "largest eigenvalue −1, measured 2.5"),
+        ({"relative": False}, "largest eigenvalue 8, measured 2"),
         (
             one(0.0, 0.01, 0.12, 0.02, kind="upper bound on every replicate"),
             "violated in 12 % of the replicates",
@@ -147,9 +147,9 @@ def test_a_finding_is_a_sentence_with_its_formula_and_one_number() -> None:
         made("theorem-4", "theorem 4", says="It holds.", statement="x"),
         failing("theorem-4-on-networks", "outside its range", words="for large P"),
     ]
-    holds, fails = told(rows)
+    fails, holds = told(rows)
     number = Markup("within <b>0.5 %</b>")
-    assert holds == Finding("holds", "It holds.", "x", "", "row/granziol2022/theorem-4", number)
+    assert holds == Finding("limits", "It holds.", "x", "", "", "row/granziol2022/theorem-4", number)
     assert (fails.mark, fails.words, fails.qualifier) == (
         "limits",
         "Words on theorem-4-on-networks.",
@@ -174,7 +174,7 @@ def test_chosen_claims_come_first_then_two_that_hold_and_four_that_fail_misprint
 def test_the_number_is_what_was_measured() -> None:
     wrong = failing("a", **one(0.0, 0.01, 2.5, 0.0, kind="scaling exponent", relative=False))
     (found,) = told([wrong])
-    assert found.measure == "exponent 0, measured <b>2.5</b>"
+    assert found.measure == "exponent 0, measured\u00a0<b>2.5</b>"
 
 
 def test_chosen_claims_are_registered() -> None:
@@ -185,22 +185,25 @@ def test_chosen_claims_are_registered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "title"),
+    ("changes", "title", "registered"),
     [
-        ([], "No claim was judged"),
-        ([{}], "The claim came out as declared"),
-        ([{}, {}, FAILS], "All 3 claims came out as declared"),
-        ([{}, {"verdict": "undecided"}], "1 of 2 claims came out as declared, 1 is undecided"),
-        ([{}, {**FAILS, "surprise": True}], "1 of 2 claims did not come out as declared"),
-        ([{"verdict": "broken"}, {"verdict": "undecided"}, {}],
-         "1 of 3 claims did not come out as declared, 1 is undecided"),
+        ([], ["0 of 0 claims hold"], "No claim was judged"),
+        ([{}, {}, FAILS], ["2 of 3 claims hold", "1 does not"],
+         "3 claims were judged, each came out as registered before the run"),
+        ([{}, {"verdict": "undecided"}], ["1 of 2 claims holds", "1 undecided"],
+         "2 claims were judged, each came out as registered before the run, or is undecided"),
+        ([{}, {**FAILS, "surprise": True}], ["1 of 2 claims holds", "1 does not"],
+         "1 of 2 claims did not come out as registered before the run"),
+        ([{"verdict": "broken"}, {"verdict": "undecided"}, {}], ["1 of 3 claims holds", "1 undecided", "1 crashed"],
+         "1 of 3 claims did not come out as registered before the run"),
     ],
 )  # fmt: skip
 def test_the_verdict_of_a_run_counts_what_came_out_otherwise(
-    changes: list[dict[str, Any]], title: str
+    changes: list[dict[str, Any]], title: list[str], registered: str
 ) -> None:
     found = run_verdict(run([made(f"c{k}", "theorem 1", **told) for k, told in enumerate(changes)]))
-    assert found.title == title and found.claims == len(changes)
+    assert [words for _, words in found.outcomes] == title
+    assert (found.registered, found.claims) == (registered, len(changes))
 
 
 def test_statements_are_counted_once_and_claims_where_there_are_none() -> None:
@@ -210,10 +213,30 @@ def test_statements_are_counted_once_and_claims_where_there_are_none() -> None:
         made("c", "theorem 3", standing="corrected", entries=["B3"]),
     ]
     listed = [entry("B1"), entry("B2"), entry("B3"), entry("B4"), entry("D1", ours=True)]
-    found = run_verdict(run(rows, listed))
-    assert found.counted == "statement" and found.counts == {"holds": 1, "fails": 1, "limits": 1}
-    alone = run_verdict(run(rows))
-    assert alone.counted == "claim" and alone.counts == {"holds": 1, "fails": 1, "limits": 1}
+    limited = ("limits", "1 within limits or once corrected")
+    for inventory, holding in (listed, "1 of 3 statements holds"), ([], "1 of 3 claims holds"):
+        found = run_verdict(run(rows, inventory))
+        assert found.outcomes == [("holds", holding), limited, ("fails", "1 does not")]
+
+
+def test_a_quoted_formula_is_left_out_beside_the_formula_itself() -> None:
+    garbled = {"words": "if λ1 > σ2(1 + P b )"}
+    results = run([failing("a", **garbled), made("b", "eq. (2)", standing="corrected", **garbled)])
+    (error,), (misprint,) = (table(results).papers["granziol2022"] for table in (error_table, misprint_table))
+    assert (error.quoted, misprint.quoted) == ("", garbled["words"]) and error.stated
+
+
+def test_errors_are_the_statements_that_are_counted_as_failing() -> None:
+    """Also where one reading is of two statements, and two of one; ours are not counted."""
+    rows = [
+        failing("a", entries=["B1", "B2", "B9"], source="section 7, before eq. (3)"),
+        failing("b", entries=["B3"], source="section 7"),
+        failing("c", entries=["B3"], source="section 7, after eq. (4)"),
+    ]
+    results = run(rows, [*map(entry, ("B1", "B2", "B3")), entry("B9", ours=True)])
+    table = error_table(results)
+    assert [line.entries for line in table.papers["granziol2022"]] == [["B1", "B2"], ["B3"], ["B3"]]
+    assert ("fails", f"{table.statements} do not") in run_verdict(results).outcomes
 
 
 # --- all claims at a glance

@@ -13,6 +13,7 @@ from tests.verify.toy_claims import RIGHT
 from verify.judging.intervals import FEWEST
 from verify.model import Passage, Standing
 from verify.page import summary, terminal, wording
+from verify.page.counts import run_verdict
 from verify.results import InventoryRow, Results
 
 ROWS = {item.id: item for item in (*sample().rows, *sample_of_kinds().rows)}
@@ -155,7 +156,9 @@ def test_it_fits_and_surprises_come_first(count: int) -> None:
     blocks = "\n".join(lines).count("SURPRISE ")
 
     assert len(lines) <= summary.SCREEN and max(map(len, lines)) <= 120
-    assert lines[0].startswith("SURPRISE beyond/wrong-0" if count else "granziol2022: 40")
+    assert lines[0].startswith(
+        "SURPRISE beyond/wrong-0" if count else f"{len(surprises(0).rows)} of 40 claims hold."
+    )
     assert any("report: out/report.html" in line for line in lines)
     assert lines[-1] == terminal.tally(surprises(count).rows)
     assert blocks == count or f"{count - blocks} more, on the page and by --table:" in "\n".join(lines)
@@ -171,9 +174,10 @@ def test_undecided_claims_have_a_block_that_says_why() -> None:
     assert any(line.split() == ["foreseen", "its", "tails", "are", "heavy"] for line in lines)
 
 
-def test_findings_of_every_paper_and_seconds_are_there() -> None:
+def test_verdict_and_seconds_are_there() -> None:
     results = dataclasses.replace(sample(), observations=[])
     text = "\n".join(screen(results, wall_seconds=435.2, cpu_seconds=755.4, main_seconds=40.3))
-    assert all(f"\n{paper}: " in text for paper in {item.paper for item in results.rows})
+    run = run_verdict(results)
+    assert run.outcomes[0][1] in text and run.registered in " ".join(text.split())
     assert "judged in 435 s on 2 workers, 755 CPU seconds, 40 of them in the main process" in text
     assert "judged in" not in "\n".join(screen(results, cpu_seconds=None))

@@ -98,6 +98,7 @@ def judged(
     return found, spent[0]
 
 
+@pytest.mark.slow
 def test_probes_are_added_until_the_errors_are_small_enough() -> None:
     values = balanced()
     found, _ = judged(values, StoppingRule(tolerance=0.02, budget=100_000))
@@ -149,6 +150,7 @@ def test_an_excess_near_an_edge_of_the_zone_gets_more_probes() -> None:
     assert (zone.off_place(Estimate(excess.value, excess.error)) <= 1) != bool(placed.short)
 
 
+@pytest.mark.slow
 def test_the_budget_bounds_the_whole_measurement() -> None:
     """Eigenvalues, densities, H-term and layers too; with more of it less is left open."""
     torch.manual_seed(0)

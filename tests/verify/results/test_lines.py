@@ -145,6 +145,7 @@ def test_a_table_that_its_formula_does_not_give_is_an_error() -> None:
         rows.claim_row(claim, reading, {reading: off}, 0.0, Settings())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMULAS)
 def test_between_the_points_a_line_is_the_formula_at_as_many_places_as_a_picture_shows(name: str) -> None:
     """Where it is steepest it follows the formula, or is as steep as a step can be drawn."""

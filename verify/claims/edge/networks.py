@@ -324,7 +324,7 @@ CLAIMS = (
             "the average over the batches of the largest eigenvalue of the Hessian of the mini batch",
             "abstract of the first version",
         ),
-        statement=r"\overline{\mathbb{E}\, \lambda_1(H_B)} = 2/\eta \quad\text{under SGD with batches of } B",
+        statement=r"\text{time mean of } \mathbb{E}\, \lambda_1(H_B) = 2/\eta \quad\text{under SGD with batches of } B",
         says="Where curvature is at rest under SGD, the largest eigenvalue of a batch Hessian is on average two over "
         "the rate, within a fifth, at each of two rates.",
         score="batch",
@@ -343,7 +343,7 @@ CLAIMS = (
             "the expected directional curvature of mini-batch Hessians along their corresponding stochastic gradients",
             "abstract of the third version",
         ),
-        statement=r"\overline{\mathbb{E}\, \frac{g_B^\top H_B\, g_B}{g_B^\top g_B}} = 2/\eta "
+        statement=r"\text{time mean of } \mathbb{E}\, \frac{g_B^\top H_B\, g_B}{g_B^\top g_B} = 2/\eta "
         r"\quad\text{under SGD with batches of } B",
         says="Where curvature is at rest under SGD, the curvature of a batch along its own gradient is on average "
         "two over the rate, within a fifth, at each of two rates.",
@@ -357,7 +357,7 @@ CLAIMS = (
         **LEVEL,
         source=f"{COHEN}, abstract, read under SGD",
         passage=out_of_scope("full-batch gradient descent", "abstract"),
-        statement=r"\overline{\lambda_1(H)} = 2/\eta \quad\text{under SGD with batches of } B",
+        statement=r"\text{time mean of } \lambda_1(H) = 2/\eta \quad\text{under SGD with batches of } B",
         says="Where curvature is at rest under SGD, the largest eigenvalue of the whole Hessian is two over the "
         "rate, within a fifth, at each of two rates.",
         score="whole",

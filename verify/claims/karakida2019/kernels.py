@@ -387,9 +387,9 @@ NOT_CENTRED = wide(
     predict=_largest,
     printed=lambda p: _largest(p) - _kappa2_part(p),
     reads=r"\kappa_2 = 0 \quad \Big(\sigma_b = 0,\ \int Dz\, \phi(z) = 0\Big)",
-    finding="Without biases, zero Gaussian mean does not make kappa2 zero: the mean counts at the variance of its "
-    "layer, here not 1. For odd activations kappa2 is 0; here it is positive, and the largest eigenvalue grows "
-    "with the width.",
+    finding="An activation of zero mean at unit variance, without biases, does not make kappa_2 zero: its mean at "
+    "the variance of the layer counts. For odd activations kappa2 is 0; here it is positive, and the largest "
+    "eigenvalue grows with the width.",
     margin_reason=f"linear in the Gram matrix: unbiased up to O(1/M); {WIDE}",
     rivals={"half of it": lambda p: _largest(p) - 0.5 * _kappa2_part(p)},
     quantity="Rayleigh quotient of the Fisher matrix at equal weights",

@@ -406,8 +406,9 @@ CLAIMS = (
         axis="times_limit",
         printed=lambda _: 0.0,
         reads=r"\text{training exploded at } \eta > 2 / \lambda_{\max} \text{ in sufficiently wide networks}",
-        finding="Outside wide networks, for which figure 2 shows explosions, the loss grows above the limit of "
-        "stable rates, then falls below its start. By then the network is where the largest eigenvalue is smaller.",
+        finding="Narrow networks recover above the limit of stable rates: their loss grows first, then falls below "
+        "its start. Wide networks explode there in figure 2. By then the network is where the largest eigenvalue is "
+        "smaller.",
         rivals={"half of the networks": lambda _: 0.5},
     ),
     _recovers(

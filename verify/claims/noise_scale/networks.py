@@ -261,8 +261,8 @@ CLAIMS = (
         margin_reason=WITHIN,
         rivals={"the noise scale": _log_rate},
         expected=Verdict.DISAGREES,
-        finding="Later in training the simple scale is several times too small, and the rate from it four times "
-        "too large (3.5 to 5). Once these networks are sure of most images, single samples' gradients lie along "
-        "large eigenvalues and the mean gradient does not.",
+        finding="Later in training the simple noise scale is several times too small, and its best rate 3.5 to 5 times "
+        "too large. Once these networks are sure of most images, single samples' gradients lie along large eigenvalues "
+        "and the mean gradient does not.",
     ),
 )

@@ -369,7 +369,8 @@ PRIOR_CLAIMS = (
         predict=lambda p: np.log(_unit_slope(p)),
         printed=lambda p: np.log(p.parameters * p.sigma_c**2),
         passage=as_stated("the norms follow a linear trend with the predicted slope", "Figure 5b"),
-        finding="On real networks the slope predicted after eq. (9), P sigma_c^2, is many times too steep. It is "
+        finding="Figure 5b takes the slope as printed after eq. (9), P sigma_c^2, which is many times too steep on "
+        "networks. It is "
         "that of the norm of eq. (9), sqrt(P) sigma_c. The authors' code draws P sigma_c, which is neither.",
         margin=0.3,
         margin_reason="a third as much again, the order of the slope: eq. (9) has one mean gradient for a logit, "

@@ -514,7 +514,7 @@ CLAIMS = (
         reads=r"\eta_0 \alpha^{-1} = 2/\mathcal{O}(1)",
         printed=lambda _: 1.0,
         passage=as_stated("linear separation between trainable and divergent models", "Appendix E"),
-        finding="Only with three layers is eta_0 / alpha the same at all scales; the paper has it for the five of "
-        "LeNet-5, too. With its own eta = eta_0 alpha^(2-L) it is eta_0 alpha^(2-L) that stays.",
+        finding="The largest base rate eta_0 grows as alpha with three layers, but as alpha^3 with the five of "
+        "LeNet-5. With its own eta = eta_0 alpha^(2-L) it is eta_0 alpha^(2-L) that stays.",
     ),
 )

@@ -163,8 +163,8 @@ CRITERION_CLAIMS = (
         no_theory=NoTheory.CONSTANT,
         statement=r"\|G_d\|_2 > \|\tilde H_d\|_2 \iff \mathrm{exc}(H_d) > 1 "
         r"\text{ on at least } 0.9 \text{ of } \alpha \in 10^{[-2, 2]},\ d = 50",
-        says="On nine tenths of the scales, which term has the larger spectral norm tells whether the excess is "
-        "above one.",
+        says="At nine tenths of the scales or more, the excess is above one exactly if the G-term has the larger "
+        "spectral norm.",
         experiment=ZONE,
         kind=Kind.AT_LEAST,
         score="share",

@@ -29,12 +29,12 @@ PLOTS: tuple[MainPlot, ...] = (*granziol.PLOTS, *vysogorets.PLOTS, *karakida.PLO
 def main_plots(results: Results) -> list[MainPlot]:
     """Return the main plots for which the run has the claims and observations."""
     run = MainRun(results)
-    return [plot for plot in PLOTS if run.has(plot.needs)]
+    return [plot for plot in PLOTS if run.has((plot.target, *plot.needs))]
 
 
 def draw_plot(plot: MainPlot, run: MainRun) -> Figure:
     """Draw one main plot; its label says in words what it shows."""
     with mpl.rc_context(STYLE):
-        figure, axes = frame(f"{plot.where}: prediction and measurement. {plot.caption(run)}", left=plot.left)
+        figure, axes = frame(f"{plot.where}: prediction and measurement. {plot.caption(run)}")
         plot.draw(axes, run)
     return figure

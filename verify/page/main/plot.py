@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from verify.page.canvas import LEFT
+from verify.page.canvas import draw_points
 from verify.page.outcomes import outcome_of
 from verify.page.statements import how_closely
-from verify.results import ObservedGroup, PointOutcome, Results, Row
+from verify.results import PointOutcome, Results
 
-__all__ = ["MainPlot", "MainRun", "measured_intervals"]
+__all__ = ["MainPlot", "MainRun", "draw_outcomes", "in_percent"]
 
 Floats = NDArray[np.float64]
+
+At = Mapping[str, Any]
+"""Parameters of a point."""
 
 PRINTED = " [as our copy reads]"
 """Ends the id of the row on a formula as our copy has it."""
@@ -26,83 +29,87 @@ class MainRun:
     """Rows and observations of a run by their ids."""
 
     def __init__(self, results: Results) -> None:
-        self.results = results
         self.rows = {row.id: row for row in results.rows}
         self.observations = {made.id: made for made in results.observations if not made.error}
 
     def has(self, names: Iterable[str]) -> bool:
-        """Whether the run has these rows, with points, and observations, or columns of them as "id:score"."""
-        return all(self._observed(*name.split(":")) or self._measured(name) for name in names)
-
-    def _observed(self, name: str, *scores: str) -> bool:
-        return name in self.observations and {*scores} <= {c.score for c in self.observations[name].columns}
-
-    def _measured(self, name: str) -> bool:
-        return name in self.rows and bool(self.rows[name].points)
+        """Whether the run has these observations, and rows with points."""
+        return all(
+            name in self.observations or (name in self.rows and self.rows[name].points) for name in names
+        )
 
     def points(self, *names: str) -> list[PointOutcome]:
         """Return the points of these rows."""
         return [point for name in names for point in self.rows[name].points]
 
-    def closely(self, *names: str) -> str:
-        """Return how closely the least exact of these rows holds, as "0.9 %"."""
+    def closely(self, name: str) -> str:
+        """Return how closely a row holds, as "0.9 %"."""
+        return how_closely(self.rows[name]).removeprefix("within ").replace(" %", "\N{NO-BREAK SPACE}%")
 
-        def size(name: str) -> float:
-            points = [p for p in self.rows[name].points if p.predicted]
-            return max((abs(p.measured / p.predicted - 1) for p in points), default=0.0)
-
-        said = how_closely(self.rows[max(names, key=size)])
-        return said.removeprefix("within ").replace(" %", "\N{NO-BREAK SPACE}%")
-
-    def columns(self, name: str, **where: object) -> tuple[Floats, dict[str, tuple[Floats, Floats, Floats]]]:
-        """Return places and, by score, mean, lowest and highest of the group of an observation with these parameters.
-
-        Raises
-        ------
-        KeyError
-            If no group has them.
-        """
-        group = self.group(name, **where)
-        at = np.array([row.at for row in group.rows], dtype=float)
-        found: dict[str, tuple[Floats, Floats, Floats]] = {}
-        for k, column in enumerate(self.observations[name].columns):
-            cells = [row.cells[k] for row in group.rows]
-            mean, low, high = np.array([[c.mean, c.lowest, c.highest] for c in cells], dtype=float).T
-            found[column.score] = mean, low, high
-        return at, found
-
-    def group(self, name: str, **where: object) -> ObservedGroup:
-        """Return the group of an observation with these parameters; a KeyError says that none has them."""
-        for group in self.observations[name].groups:
-            if all(group.parameters.get(key) == value for key, value in where.items()):
-                return group
-        raise KeyError(f"{name} has no group with {where}")
+    def tables(self, name: str) -> list[tuple[At, Floats, dict[str, Floats]]]:
+        """Return, for each group of an observation, parameters, places, and mean, lowest and highest by score."""
+        made = self.observations[name]
+        scores = [column.score for column in made.columns]
+        return [
+            (
+                group.parameters,
+                np.array([row.at for row in group.rows], dtype=float),
+                {
+                    score: np.array([(c.mean, c.lowest, c.highest) for c in cells], dtype=float).T
+                    for score, cells in zip(
+                        scores, zip(*(row.cells for row in group.rows), strict=True), strict=True
+                    )
+                },
+            )
+            for group in made.groups
+        ]
 
 
 class MainPlot(NamedTuple):
-    """A main statement: where it is in its paper, formula (LaTeX), card, caption, what it needs of a run, drawing.
+    """A main statement: where it is in its paper, formula, claim of its card, drawing, and what the plot says.
 
-    `judged` are the rows of the statement, whose outcome is its mark; without any it is reported and not judged.
+    The formula keeps to the LaTeX that both MathML and matplotlib set. The caption is `words` with a number for `{}`:
+    how closely the claim holds, or another. `needs` is what the plot reads next to the claim. The claim, its printed
+    form and the rows `judged` make the mark; a statement without any of them is not judged.
     """
 
-    key: str
     where: str
     formula: str
     target: str
-    judged: tuple[str, ...]
-    needs: tuple[str, ...]
-    caption: Callable[[MainRun], str]
     draw: Callable[[Axes, MainRun], None]
-    left: float = LEFT
+    words: str
+    number: Callable[[MainRun], str] | None = None
+    needs: tuple[str, ...] = ()
+    judged: tuple[str, ...] = ()
+
+    def caption(self, run: MainRun) -> str:
+        """Return what the plot shows, in two short lines with one number."""
+        return self.words.format(self.number(run) if self.number else run.closely(self.target))
 
     def outcome(self, run: MainRun) -> str:
         """Return the outcome of the statement."""
-        rows: list[Row] = [run.rows[name] for name in self.judged if name in run.rows]
-        return outcome_of(rows)
+        names = (self.target, self.target + PRINTED, *self.judged)
+        return outcome_of(run.rows[name] for name in names if name in run.rows)
 
 
-def measured_intervals(points: Iterable[PointOutcome]) -> tuple[Floats, Floats, Floats]:
-    """Return measured values of points with the ends of their measured_intervals."""
-    found = [(point.measured, point.lower, point.upper) for point in points]
-    measured, low, high = np.array(found, dtype=float).reshape(-1, 3).T
-    return measured, low, high
+def in_percent(share: Any) -> str:
+    """Return a share in percent with two digits, as "28 %"."""
+    return f"{100 * share:.2g}\N{NO-BREAK SPACE}%"
+
+
+def draw_outcomes(
+    axes: Axes,
+    points: Iterable[PointOutcome],
+    x: Callable[[At], float],
+    y: Callable[[At, float], Any] = lambda _, value: value,
+) -> None:
+    """Draw points with their intervals at x and y of their parameters, and of what was measured."""
+    found = [
+        (
+            x(p.parameters),
+            y(p.parameters, p.measured),
+            *sorted(y(p.parameters, v) for v in (p.lower, p.upper)),
+        )
+        for p in points
+    ]
+    draw_points(axes, *np.array(found, dtype=float).T)

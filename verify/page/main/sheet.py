@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from verify.page.canvas import ABOVE, BELOW, HEIGHT, RIGHT, WIDTH
+from verify.page.canvas import ABOVE, BELOW, HEIGHT, LEFT, RIGHT, WIDTH
 from verify.page.heading import mathtext
 from verify.page.main import MainPlot, MainRun, main_plots
 from verify.page.outcomes import FAILS, HOLDS, LIMITS, SEEN
@@ -20,12 +21,15 @@ from verify.results import Results
 __all__ = ["main_figure"]
 
 EDGE, GAP, ROW_GAP = 14.0, 28.0, 22.0
-"""Points around the figure, and between columns and rows."""
+"""Points around the figure, and between columns and rows: half a gap is the edge of a cell."""
 
 PLACE, FORMULA, CAPTION = 16.0, 42.0, 34.0
 """Heights of the line with paper and number, of the formula, and of the caption."""
 
-LINE = 47
+CELL = np.array([WIDTH + GAP, PLACE + FORMULA + HEIGHT + CAPTION + ROW_GAP])
+"""Width and height of a plot with what is around it."""
+
+LINE = 50
 """Letters in a line of a caption."""
 
 MARKS = {HOLDS: ("o", "agrees"), LIMITS: ("^", "limits"), FAILS: ("D", "disagrees"), SEEN: ("o", "muted")}
@@ -47,40 +51,34 @@ def main_figure(results: Results, paper: str = "", columns: int = 4) -> Figure:
         raise ValueError(f"this run has no main plot{of}; run `losscurv report` without --claim first")
     columns = min(columns, len(shown))
     rows = -(-len(shown) // columns)
-    cell = PLACE + FORMULA + HEIGHT + CAPTION
-    width = columns * WIDTH + (columns - 1) * GAP + 2 * EDGE
-    height = rows * cell + (rows - 1) * ROW_GAP + 2 * EDGE
+    width, height = CELL * (columns, rows) / 72
     with mpl.rc_context(STYLE):
-        figure = Figure(
-            figsize=(width / 72, height / 72), label="Main statements: prediction and measurement"
-        )
+        figure = Figure((width, height), label="Main statements: prediction and measurement")
         FigureCanvasAgg(figure)
-        for k, plot in enumerate(shown):
-            left = EDGE + (k % columns) * (WIDTH + GAP)
-            top = height - EDGE - (k // columns) * (cell + ROW_GAP)
-            _draw_cell(figure, plot, run, left, top, (width, height))
+        cells = figure.subfigures(rows, columns, squeeze=False, wspace=0, hspace=0)
+        for plot, cell in zip(shown, cells.flat, strict=False):
+            _draw_cell(cell, plot, run)
     return figure
 
 
-def _draw_cell(
-    figure: Figure, plot: MainPlot, run: MainRun, left: float, top: float, size: Sequence[float]
-) -> None:
-    """Draw paper and number with the mark of the outcome, the formula, the plot and its caption, below `top`."""
-    width, height = size
-    y = top - PLACE / 2
-    figure.text(left / width, y / height, plot.where, fontsize=10.5, color=PALETTE["muted"], va="center")
+def _draw_cell(cell: Any, plot: MainPlot, run: MainRun) -> None:
+    """Draw paper and number with the mark of the outcome, the formula, the plot and its caption, one below another."""
+
+    def write(down: float, text: str, size: float, **style: Any) -> None:
+        cell.text(EDGE / CELL[0], 1 - (ROW_GAP / 2 + down) / CELL[1], text, fontsize=size, **style)
+
+    write(PLACE / 2, plot.where, 10.5, color=PALETTE["muted"], va="center")
     shape, colour = MARKS[plot.outcome(run)]
     mark = Line2D(
-        [(left + WIDTH - 8) / width], [y / height], marker=shape, ms=8.5, ls="", mec=PALETTE[colour],
-        mfc="none" if colour == "muted" else PALETTE[colour], mew=1.4,
+        [1 - (EDGE + 8) / CELL[0]], [1 - (ROW_GAP + PLACE) / 2 / CELL[1]], marker=shape, ms=8.5, ls="", mew=1.4,
+        mec=PALETTE[colour], mfc="none" if colour == "muted" else PALETTE[colour],
     )  # fmt: skip
-    figure.add_artist(mark)
-    figure.text(
-        left / width, (top - PLACE - FORMULA / 2) / height, mathtext(plot.formula), fontsize=13, va="center",
-        parse_math=True, math_fontfamily="stix",
-    )  # fmt: skip
-    base = top - PLACE - FORMULA - HEIGHT
-    inside = (WIDTH - plot.left - RIGHT) / width, (HEIGHT - ABOVE - BELOW) / height
-    plot.draw(figure.add_axes(((left + plot.left) / width, (base + BELOW) / height, *inside)), run)
-    caption = "\n".join(textwrap.wrap(plot.caption(run), LINE))
-    figure.text(left / width, (base - 2) / height, caption, fontsize=11, va="top", linespacing=1.35)
+    cell.add_artist(mark)
+    write(
+        PLACE + FORMULA / 2, mathtext(plot.formula), 13, va="center", parse_math=True, math_fontfamily="stix"
+    )
+    base = PLACE + FORMULA + HEIGHT
+    corner = np.array([EDGE + LEFT, CELL[1] - ROW_GAP / 2 - base + BELOW]) / CELL
+    inside = np.array([WIDTH - LEFT - RIGHT, HEIGHT - ABOVE - BELOW]) / CELL
+    plot.draw(cell.add_axes((*corner, *inside)), run)
+    write(base + 2, "\n".join(textwrap.wrap(plot.caption(run), LINE)), 11, va="top", linespacing=1.35)

@@ -18,7 +18,7 @@ from verify.page.main import PLOTS
 from verify.page.markup import themed
 from verify.page.report import paper_pages
 from verify.page.report.findings import CHOSEN
-from verify.page.statements import rows_of_claims
+from verify.page.statements import entry_order, rows_of_claims
 from verify.results import InventoryRow, Observed, Results, Row
 
 __all__ = [
@@ -116,20 +116,15 @@ class Contents:
         return places.get(paper, len(places)), paper
 
     @cached_property
-    def _listed(self) -> dict[tuple[str, str], tuple[int, InventoryRow]]:
-        return {(e.paper, e.id): (place, e) for place, e in enumerate(self.results.inventory)}
-
-    def entry_place(self, item: Row | Observed) -> int:
-        """Return the position of its first entry in the inventory."""
-        found = (self._listed.get(_entry(item, name)) for name in item.entries[:1])
-        return next((known[0] for known in found if known), len(self._listed))
+    def _listed(self) -> dict[tuple[str, str], InventoryRow]:
+        return {(e.paper, e.id): e for e in self.results.inventory}
 
     def entries(self, item: Row | Observed) -> list[EntryLead]:
         """Its entries: title, what part is judged, section on a paper's page, and anchor in the inventory."""
         found: list[EntryLead] = []
         for written in item.entries:
             paper, name = _entry(item, written)
-            entry = self._listed[paper, name][1] if (paper, name) in self._listed else None
+            entry = self._listed.get((paper, name))
             section = self.pages[paper].sections.get(name, "") if paper in self.pages else ""
             row = self.anchors.get(f"entry/{paper}/{name}", "")
             part = entry.reason if entry and entry.status == Status.PARTLY else ""
@@ -157,7 +152,8 @@ class Contents:
         def order(card: Card) -> tuple[int, tuple[int, str], int, bool, int]:
             row, topic = card.first, topics[card.first.paper, card.first.topic]
             return (
-                card.urgency, self.paper_place(row.paper), topic, card.claim not in main, self.entry_place(row),
+                card.urgency, self.paper_place(row.paper), topic, card.claim not in main,
+                entry_order(row, self.results),
             )  # fmt: skip
 
         return sorted(cards, key=order)
@@ -186,7 +182,7 @@ class Contents:
         """Rows and observations of a paper by topic, in each in the order of the inventory."""
         own = [item for item in self.items if item.paper == paper]
         topics: dict[str, list[Row | Observed]] = {topic_of(item): [] for item in own}
-        for item in sorted(own, key=self.entry_place):
+        for item in sorted(own, key=lambda item: entry_order(item, self.results)):
             topics[topic_of(item)].append(item)
         return topics
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, Verdict
 from verify.page import wording
 from verify.page.outcomes import MARKS, mark_of
-from verify.page.statements import rows_by_paper, rows_of_claims, short_name
+from verify.page.statements import first_authors, rows_by_paper, rows_of_claims
 from verify.results import Results, Row
 
 DECADES = range(-2, 3)
@@ -42,10 +42,13 @@ class Strip(NamedTuple):
 
 def strips(results: Results) -> list[Strip]:
     """Return the claims of each paper; of a column those that do not hold come first."""
-    return [_strip(paper, rows_of_claims(rows).values()) for paper, rows in rows_by_paper(results).items()]
+    names = first_authors(results)
+    return [
+        _strip(names[paper], rows_of_claims(rows).values()) for paper, rows in rows_by_paper(results).items()
+    ]
 
 
-def _strip(paper: str, claims: Collection[Sequence[Row]]) -> Strip:
+def _strip(name: str, claims: Collection[Sequence[Row]]) -> Strip:
     exact: list[Dot] = []
     outright: list[Dot] = []
     decades = [[[list[Dot]() for _ in range(BINS)] for _ in range(GROUPS)] for _ in DECADES]
@@ -60,7 +63,7 @@ def _strip(paper: str, claims: Collection[Sequence[Row]]) -> Strip:
             place = max(0, int((math.log10(margins) - DECADES.start) * GROUPS * BINS))
             decade, column = divmod(place, GROUPS * BINS)
             decades[decade][column // BINS][column % BINS].append(dot)
-    return Strip(short_name(paper), len(claims), exact, decades, outright)
+    return Strip(name, len(claims), exact, decades, outright)
 
 
 def _deviation(rows: Sequence[Row]) -> tuple[Row, float]:

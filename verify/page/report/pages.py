@@ -17,7 +17,7 @@ from verify.judging.campaign import campaigns
 from verify.model import Verdict
 from verify.page import outcomes, ratios, statements, wording
 from verify.page.cards import Card, margin_width, sensitivity
-from verify.page.counts import census_line, percent
+from verify.page.counts import census_line, run_verdict
 from verify.page.formulas import formula, in_cell, lettered
 from verify.page.markup import template
 from verify.page.report import first, glance, tables
@@ -35,7 +35,7 @@ from verify.page.report.contents import (
 from verify.page.report.findings import findings
 from verify.page.report.sealing import classed, policy
 from verify.page.vocabulary import EXACT, KINDS
-from verify.page.wording import duration
+from verify.page.wording import duration, percent
 
 SECTIONS = ("margins", "registered", "limits", "planted", "campaign", "derivations", "inventory")
 """Parts of the page on the whole run, and their anchors."""
@@ -94,7 +94,7 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         contents,
         links,
         edited=changed,
-        run=first.run_verdict(results),
+        run=run_verdict(results),
         cells=first.cells(results),
         crashed=[made for made in results.observations if made.error],
         strips=glance.strips(results),

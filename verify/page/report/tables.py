@@ -14,7 +14,6 @@ from verify.page.statements import (
     entry_order,
     fails_as_foreseen,
     first_sentence,
-    foremost,
     how_far,
     misprinted,
     quoted_place,
@@ -25,7 +24,7 @@ from verify.results import Results, Row
 
 
 class Wrong(NamedTuple):
-    """A formula that fails: where it is, what is wrong with it, what replaces it, and by how much it is off.
+    """A formula that fails: where, in which statements, what is wrong with it, what replaces it, and how far off it is.
 
     `stated` and `instead` are LaTeX; `instead` is empty where nothing is judged beside it. `quoted` are the words of
     the paper, `target` the row that fails, and `slip`: a slip of the text conversion is likely. Where what our copy has
@@ -34,6 +33,7 @@ class Wrong(NamedTuple):
     """
 
     where: str
+    entries: list[str]
     words: str
     stated: str
     quoted: str
@@ -68,32 +68,37 @@ def error_table(results: Results) -> WrongTable:
 
 
 def _table(rows: Sequence[Row], results: Results) -> WrongTable:
-    groups: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+    ours = {(entry.paper, entry.id) for entry in results.inventory if entry.ours}
+    groups: defaultdict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        groups[row.paper, quoted_place(row, results).partition(",")[0]].append(row)
+        names = [name for name in row.entries if (row.paper, name) not in ours]
+        groups[row.paper, *(names or [quoted_place(row, results).partition(",")[0]])].append(row)
     beside = corrections(results.rows)
-    places = {key: entry_order(foremost(own, results)[0], results) for key, own in groups.items()}
+    places = {key: min(entry_order(row, results) for row in own) for key, own in groups.items()}
     papers: dict[str, list[Wrong]] = {}
     for key in sorted(groups, key=lambda key: places[key]):  # stable: as the run has them, of one entry
         first: dict[str, Row] = {}
         for row in groups[key]:
             first.setdefault(row.id if row.standing == Standing.AS_STATED else row.statement, row)
-        lines = [_wrong(row, results, beside) for row in first.values()]
-        for _, alike in groupby(lines, lambda line: line[:1] + line[2:4]):
+        lines = [_wrong(row, results, beside, key[1:]) for row in first.values()]
+        for _, alike in groupby(lines, lambda line: (line.where, line.stated, line.quoted)):
             head, *others = alike
             papers.setdefault(key[0], []).append(head._replace(span=1 + len(others)))
             papers[key[0]] += [line._replace(span=0) for line in others]
-    return WrongTable({p: papers[p] for p in rows_by_paper(results) if p in papers}, len(groups))
+    statements = {(paper, name) for paper, *names in groups for name in names}
+    return WrongTable({p: papers[p] for p in rows_by_paper(results) if p in papers}, len(statements))
 
 
-def _wrong(row: Row, results: Results, beside: Mapping[str, Row]) -> Wrong:
+def _wrong(row: Row, results: Results, beside: Mapping[str, Row], of: Sequence[str]) -> Wrong:
     judged = row.standing != Standing.CORRECTED
     instead = beside.get(row.claim) if judged else row
     # a quotation replaces a statement that repeats it, and is left out where nothing is judged but a formula
-    quoted = "" if row.standing == Standing.MISPRINT or f"{{{row.words}}}" in row.statement else row.words
+    plain = row.standing != Standing.MISPRINT and f"{{{row.words}}}" not in row.statement
+    quoted = row.words if plain and not (judged and CONVERTED.search(row.words)) else ""
     repeated = bool(quoted) and row.words[:REPEATED] in row.statement
     return Wrong(
         where=quoted_place(row, results),
+        entries=[name for name in of if name in row.entries],
         words=first_sentence(row.finding),
         stated=row.statement if judged and not repeated else "",
         quoted=quoted,
@@ -103,6 +108,9 @@ def _wrong(row: Row, results: Results, beside: Mapping[str, Row]) -> Wrong:
         slip=row.slip,
     )
 
+
+CONVERTED = re.compile("[=≈∑∂σλφ|]")
+"""In quoted words: a formula, as the conversion left it; the formula itself is set beside it."""
 
 REPEATED = 12
 """Letters at the head of a quotation by which a statement in words is told from a formula."""

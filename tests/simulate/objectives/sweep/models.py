@@ -273,7 +273,7 @@ TYPES = {
     "function of parameters and other tensors": Swept(
         lambda: lambda p, x: (x @ p[0]).tanh() @ p[1] + CONSTANT.sum(), parameters=_pair
     ),
-    "data parallel": Swept(lambda: nn.DataParallel(_perceptron()), refused="in a DataParallel"),
+    "data parallel": Swept(lambda: nn.DataParallel(_perceptron()), refused="got a DataParallel"),
     "long short-term memory": Swept(
         own(lambda m, x: m.r(x)[0][:, -1], r=lambda: nn.LSTM(2, 2, batch_first=True)), sized(3, 2)
     ),

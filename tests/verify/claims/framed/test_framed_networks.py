@@ -123,6 +123,7 @@ def test_what_the_smallest_gaps_take_out_of_the_edges_is_nothing_on_average() ->
     assert np.ptp(leads) > 0.1
 
 
+@pytest.mark.slow
 def test_the_smallest_gaps_take_most_of_the_scatter_out_of_the_growth(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

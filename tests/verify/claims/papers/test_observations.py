@@ -48,6 +48,7 @@ LISTED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("observation", LISTED)
 def test_every_column_has_a_number_for_each_row_or_one_for_all(
     observation: Observation, monkeypatch: pytest.MonkeyPatch

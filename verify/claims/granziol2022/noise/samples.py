@@ -326,7 +326,7 @@ GRADIENT_NOISE_CLAIMS = (
         predict=_gradient_variance,
         printed=lambda p: _gradient_variance(GRADIENTS.points[0]) * (SMALLEST / p.batch_size) ** 2,
         reads=r"\mathrm{Var}\Big(L(w) - \alpha \Big(\frac1B \sum_i^B \nabla L(w)_i\Big) \Big(\frac1B \sum_j^B "
-        r"\nabla L(w)_j\Big)\Big)^\top \propto \frac{\alpha^2}{B^2}",
+        r"\nabla L(w)_j\Big)\Big){}^\top \propto \frac{\alpha^2}{B^2}",
         finding="From B = 3 to 31 the variance falls by 15, not by the squared ratio, 107: proportional to 1/B^2 is "
         "the second term alone; the first is larger while B |g|^2 exceeds tr C.",
         margin=0.05,

@@ -122,7 +122,7 @@ WIGNER_CLAIMS = (
         source=f"{PAPER}, theorem 4, eq. (9); lemma 5, eq. (10)",
         statement=r"\lambda_1' = \lambda_1 + \frac{P}{b} \frac{\sigma^2}{\lambda_1}\quad "
         r"(\lambda_1 > \sqrt{P/b}\,\sigma,\ \text{Wigner noise of variance } \sigma^2/b)",
-        says="As dimension and batch size grow together, Wigner noise raises an eigenvalue above the threshold.",
+        says="In random models Theorem 4 gives the top eigenvalue as dimension and batch size grow together.",
         experiment=WIGNER,
         score="eigenvalue",
         predict=theorem_4,
@@ -213,8 +213,8 @@ WISHART_CLAIMS = (
         predict=_sampled,
         printed=_theorem_7_of_full,
         reads=ABOVE,
-        finding="Batches of a data set gain nothing in the mean, so the formula is too high for them, even for "
-        "all samples. In the model of Eqs 14 and 15 a batch gains the mean sigma^2 of the noise.",
+        finding="For batches of a data set Theorem 7 is too high, even at full batch, because it adds the mean of "
+        "the noise, which they do not have. In the model of Eqs 14 and 15 a batch gains the mean sigma^2 of the noise.",
         margin=0.01,
         margin_reason="the repair leaves out the broadening of the full matrix, of order P/N = 0.03 here",
         rivals={

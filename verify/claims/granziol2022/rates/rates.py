@@ -244,8 +244,9 @@ RATES_CLAIMS = (
             "Section 10.1",
         ),
         expected=Verdict.DISAGREES,
-        finding="Below b = B_c Theorem 4 gives the edge of the noise, so the exponent is 1/2, as in footnote 6, "
-        "and never more. The broadening would exceed the eigenvalue there.",
+        finding="Below b = B_c Theorem 4 gives the edge of the noise, so the rate grows as the root of b, as in "
+        "footnote 6, where the formula has an exponent of up to 0.95. The broadening would exceed the eigenvalue "
+        "there.",
         experiment=RATES,
         score="exponent",
         predict=_outlier_exponent,
