@@ -210,11 +210,10 @@ def _from_zero(row: Row) -> bool:
 
 def curve_view(row: Row) -> View:
     """Prediction with its margin, rivals, and the measured points, over the parameter of the curves."""
-    axis, several, marks = row.curves[0].axis, len(row.curves) > 1, [*MARKS]
+    axis, shapes = row.curves[0].axis, [*MARKS] if len(row.curves) > 1 else ["s" * bool(row.data)]
     tracks = [_line(row, k) for k in range(len(row.curves))]
     values = finite_values(*(track.predicted for track in tracks), [p.measured for p in row.points])
     spread = bool(values.size and values.min() > 0 and values.max() / values.min() > 60)
-    shapes = ["s" * bool(row.data)] if not several else marks
     found = [
         Mark(float(point.parameters[axis]), point, shapes[place % len(shapes)])
         for point, place in on_axis(row)
@@ -328,13 +327,9 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     if beyond:
         beyond = f"Rivals beyond the axis, in margins: {beyond}."
     off = sum(point.verdict != "agrees" for point in points)
-    count = (
-        ""
-        if names
-        else f"outside the band: {off or 'none'} of {len(points)} points"
-        + "; rivals at their farthest" * bool(rivals)
-    )
-    title, lift = _named(row, "; ".join(part for part in (row.quantity, count) if part), width - 2 * EDGE)
+    count = f"outside the band: {off or 'none'} of {len(points)} points"
+    said = [row.quantity] if names else [row.quantity, count, "rivals at their farthest" * bool(rivals)]
+    title, lift = _named(row, "; ".join(filter(None, said)), width - 2 * EDGE)
     along, drop = _named(row, x.name, width - 2 * EDGE - right)
     above = (TOP + lift if title else 8.0) + LINE * (len(rivals) + bool(names))
     pitch = _pitch(names) if names else STRIP / len(points)
@@ -394,10 +389,7 @@ def _named_points(row: Row, room: float) -> tuple[list[PointOutcome], list[str]]
     names = ["\n".join(in_lines(name, room, 9.5)) for name in short_names([p.parameters for p in points])]
     if len(points) <= FEW and _pitch(names) * len(points) <= TALLEST:
         return points, names
-    deviations = {id(point): wording.deviation(point) for point in points}
-    return sorted(
-        points, key=lambda p: -math.inf if math.isnan(deviations[id(p)]) else -deviations[id(p)]
-    ), []
+    return sorted(points, key=lambda p: -np.nan_to_num(wording.deviation(p), nan=math.inf)), []
 
 
 def _pitch(names: Sequence[str]) -> float:
