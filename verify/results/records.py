@@ -186,7 +186,10 @@ class Row(Result):
         return [*varying, *_POINT_COLUMNS[:5]]
 
     def _inches(self) -> tuple[float, float]:
-        return (7.2, _page_module("panels").row_panels(self)[0].total / 72 if self.points else 0.9)
+        if not self.points:
+            return 7.2, 0.9
+        panel = _page_module("panels").row_panels(self)[0]
+        return 7.2, (panel.above + panel.height + panel.below) / 72
 
     def _draw(self, axes: Axes) -> None:
         if self.points:
