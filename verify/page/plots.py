@@ -26,6 +26,8 @@ from matplotlib.figure import Figure
 from verify.escapes import escaped
 from verify.files import replace_files
 from verify.page import wording
+from verify.page.axes import margins_scale
+from verify.page.canvas import Scale, dress
 from verify.page.drawing import EDGE, TIP, WIDTH, any_glyph, shorten, stack
 from verify.page.heading import top_lines
 from verify.page.observed_panels import observed_panels, panels_beside
@@ -110,16 +112,16 @@ def observation(made: Observed, stamp: str = "") -> Figure | None:
 
 def draw_deviations(axes: Axes, rows: Sequence[Row]) -> None:
     """Draw the points of rows in margins from their prediction, a line for each row, in the colour of the verdict."""
+    points = [point for row in rows for point in row.points]
+    margins = margins_scale(points, "(measured − predicted) / margin", from_zero=False)
+    dress(axes, margins, Scale("", (len(rows) - 0.4, -0.6), ()))
+    axes.axvspan(-1, 1, color=PALETTE["band"], lw=0)
     for place, row in enumerate(rows):
-        at = [wording.deviation(point) for point in row.points]
+        at = [min(max(wording.deviation(point), margins.ends[0]), margins.ends[1]) for point in row.points]
         axes.plot(
             at, [place] * len(at), "o", ms=3.5, color=PALETTE.get(row.verdict, PALETTE["ink"]), clip_on=False
         )
-    axes.axvspan(-1, 1, color=PALETTE["band"], lw=0)
-    axes.set_xscale("symlog", linthresh=1.0)  # deviations reach from a thousandth of a margin to thousands
     axes.set_yticks(range(len(rows)), [shorten(row.id, NAME) for row in rows], fontsize=7)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_xlabel("(measured − predicted) / margin")
 
 
 def stamp(results: Results) -> str:
