@@ -50,7 +50,7 @@ TABLE = (
         "Section 10.1 of Granziol: by Theorem 4 the largest rate is ∝ B at small B"
         " (`granziol2022/linear-rate-of-small-batches`)",
         "Theorem 4 gives ∝ √B",
-        "∝ B, then flat, for SGD on small perceptrons",
+        "∝ B, then flat, for SGD on small perceptrons: not by Theorem 4",
         "error: {granziol2022/linear-rate-of-small-batches}",
     ),
     (
@@ -170,7 +170,7 @@ def _output(readme: str, command: str, starts: Sequence[str]) -> str:
         words = [sys.executable, "-m", "verify.cli", *command.split()]
         environment = {**os.environ, "COLUMNS": "100"}
         made = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True, env=environment)
-    lines = iter(made.stdout.splitlines())
+    lines = iter(re.sub(r"\n {21,}(?=\S)", " ", made.stdout).splitlines())  # a long line goes on below its value
     shown = [next((line for line in lines if line.startswith(start)), None) for start in starts]
     if None in shown:
         raise ValueError(f"losscurv {command} must print lines that start with {starts}, got\n{made.stdout}")
