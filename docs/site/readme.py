@@ -170,7 +170,9 @@ def _output(readme: str, command: str, starts: Sequence[str]) -> str:
         words = [sys.executable, "-m", "verify.cli", *command.split()]
         environment = {**os.environ, "COLUMNS": "100"}
         made = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True, env=environment)
-    lines = iter(re.sub(r"\n {21,}(?=\S)", " ", made.stdout).splitlines())  # a long line goes on below its value
+    lines = iter(
+        re.sub(r"\n {21,}(?=\S)", " ", made.stdout).splitlines()
+    )  # a long line goes on below its value
     shown = [next((line for line in lines if line.startswith(start)), None) for start in starts]
     if None in shown:
         raise ValueError(f"losscurv {command} must print lines that start with {starts}, got\n{made.stdout}")
