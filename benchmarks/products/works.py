@@ -184,7 +184,7 @@ class Case:
         if network.widths:
             one = Mlp((*network.widths[:-1], 1), rng=rng)
             self.of_one_output = one.to(device=device, dtype=torch.float32)
-            """Of a perceptron, one with one output."""
+            """The same perceptron with a single output."""
         self.parameters = list(self.net.parameters())
         dim = sum(p.numel() for p in self.parameters)
         self.vector = torch.tensor(rng.standard_normal(dim), dtype=torch.float32, device=device)

@@ -289,7 +289,7 @@ _ROWS: dict[str, tuple[_Row, ...]] = {
         )),
     ),
 }  # fmt: skip
-"""What is built, source, start and module of the networks of each half."""
+"""Networks of design and hold-out: builder, source, start and module of each."""
 
 NETWORKS = tuple(
     Network(f"{what}-{source.split('-')[0]}-{start}", half, source, start, module, "squared" in what)

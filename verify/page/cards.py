@@ -47,7 +47,7 @@ class ReadRow:
 
     @cached_property
     def rivals(self) -> wording.RivalTally:
-        """How many rivals are rejected."""
+        """Number of rivals that are rejected."""
         return wording.rival_tally(self.row)
 
     @property

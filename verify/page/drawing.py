@@ -36,7 +36,7 @@ EDGE, FOOT, NOTE = 8.0, 14.0, 9.0
 """Room around a figure, the height of the line below it, and the size of notes."""
 
 LEADING = 1.22
-"""From one line of a text to the next, in units of its size."""
+"""Distance between lines of text, in units of the font size."""
 
 TIP = "tip: "
 """Begins the name of an artist that is a text to be shown where the cursor rests on it."""
@@ -58,7 +58,7 @@ class Panel(NamedTuple):
 
 
 class TopLines(NamedTuple):
-    """What stands above the panels: its height, and what draws it from the top left corner."""
+    """Heading above the panels: its height, and the function that draws it from the top left corner."""
 
     height: float
     draw: Any

@@ -46,7 +46,7 @@ _WRITTEN = (
     (r"\\iff(?![A-Za-z])", r"\\Leftrightarrow "),
     (r"\\!", ""),
 )
-"""What matplotlib does not read, and what it reads in its place."""
+"""LaTeX that matplotlib cannot parse, as patterns, and their replacements."""
 
 
 @lru_cache(maxsize=2048)

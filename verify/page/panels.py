@@ -398,7 +398,7 @@ def _pitch(names: Sequence[str]) -> float:
 
 
 def _numbers(row: Row, point: PointOutcome) -> str:
-    """What was measured and predicted, as the table has it."""
+    """Return the measured and the predicted value as text, rounded as in the table."""
     if math.isnan(point.measured):
         return "no value"
     if _from_zero(row):

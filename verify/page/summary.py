@@ -46,8 +46,8 @@ def screen(results: Results, needing: Sequence[Row | Observed], tail: Sequence[s
         The lines that follow, from `ending`, for which room is left.
     """
     run = run_verdict(results)
-    told = f"{', '.join(words for _, words in run.outcomes)}. {run.registered}."
-    found = textwrap.wrap(told, terminal.columns())
+    verdict = f"{', '.join(words for _, words in run.outcomes)}. {run.registered}."
+    found = textwrap.wrap(verdict, terminal.columns())
     room = SCREEN - len(found) - len(tail)
     return [*_looked_at(legible([*needing]), room), *legible(found)]
 
@@ -96,8 +96,8 @@ def host_lines(suite: Suite) -> list[str]:
         many = f"{workers or 1} worker{'s' * (workers not in (None, 1))}"
         alone = "" if main is None else f", {main:.0f} of them in the main process"
         lines.append(f"judged in {wall:.0f} s on {many}, {cpu:.0f} CPU seconds{alone}")
-    told = ", ".join(f"{name} ({what})" for name, what in (host.get("beside_the_device") or {}).items())
-    lines += [f"on the CPU, not on {suite.device}: {told}"] * bool(told)
+    named = ", ".join(f"{name} ({what})" for name, what in (host.get("beside_the_device") or {}).items())
+    lines += [f"on the CPU, not on {suite.device}: {named}"] * bool(named)
     return lines + [
         str(line) for line in (*(host.get("for_a_gpu") or ()), host.get("again_on_the_cpu")) if line
     ]

@@ -121,14 +121,14 @@ def statement_head(rows: Sequence[InventoryRow], claims: Mapping[str, AnyClaim])
     beside = " and ".join(f"{count} {name}" for name, count in sorted(others.items()))
     judging = {name for row in rows for name in row.claims}
     readings = sum(len(labels(claims[name])) for name in judging)
-    told = (
+    texts = (
         f"{_many(len(rows), 'statement')}: {'; '.join(filter(None, (papers, beside)))}.",
         f"They are judged by {_many(len(judging), 'claim')}, in {_many(readings, 'reading')}.",
         "A statement is one entry: what a paper says, or a related law that is known elsewhere or ours.",
         "A claim is a prediction, the measurement it is compared with, and a margin declared before the run.",
         "A reading is a formula of a claim with its own verdict: a misprint and its correction are two readings.",
     )
-    return [line for text in told for line in wrapped_text(text, columns(), "  ", "")]
+    return [line for text in texts for line in wrapped_text(text, columns(), "  ", "")]
 
 
 def console(file: IO[str] | None = None, *, colour: bool | None = None) -> Console:

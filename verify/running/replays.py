@@ -33,7 +33,7 @@ _ROW = ("expected", "surprise", "reading", "standing", "kind", "model_based", "r
 _FIRST = ("measured", "replicates", "predicted", "margin", "verdict")
 _POINT = (*_FIRST, *(f.name for f in fields(PointOutcome) if f.name not in _FIRST))
 _TABLE = ("replicates", "along", "columns", "groups")
-"""What is compared, the most telling first: one difference of a row is told."""
+"""Fields that are compared, the most informative first: one difference of a row is reported."""
 
 _SHOWN = 100
 """Most characters of a value in a message."""

@@ -1,4 +1,4 @@
-"""What a claim reads of theory: run by its prediction, or named by what makes its score."""
+"""Functions of theory that a claim uses: those its prediction runs, and those its score names."""
 
 import functools
 import importlib

@@ -119,7 +119,7 @@ def formulas(figure: Figure) -> list[PathPatch]:
 
 
 def written(figure: Figure) -> list[Text]:
-    """All that is written: names of ticks within their axis, and other texts."""
+    """Return the texts of a figure: names of ticks that are within their axis, and all others."""
     found = [*figure.texts]
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
@@ -152,7 +152,7 @@ def test_a_figure_is_one_landscape_panel(name: str) -> None:
 
 @every_row
 def test_a_mark_is_smaller_than_an_interval_that_can_be_seen(name: str) -> None:
-    """Of each point, the mark leaves part of its interval to see, if that is as long as three pixels."""
+    """A mark leaves part of its interval visible if the interval is at least three pixels long."""
     for axes in figure_of(name).axes:
         lines: list[Any] = list(axes.lines)
         for line, mark in pairwise(lines):

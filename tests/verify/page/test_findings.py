@@ -142,7 +142,7 @@ def told(rows: list[Row]) -> list[Finding]:
 
 
 def test_a_finding_is_a_sentence_with_its_formula_and_one_number() -> None:
-    """Of what fails it is the first sentence of what was found, else the sentence of the claim."""
+    """A failing claim shows the first sentence of its finding, any other claim its own sentence."""
     rows = [
         made("theorem-4", "theorem 4", says="It holds.", statement="x"),
         failing("theorem-4-on-networks", "outside its range", words="for large P"),

@@ -31,8 +31,8 @@ SMALLER = {
     },
 }  # fmt: skip
 
-DEAR = ("granziol2022/lenet-through-training", "granziol2022/augmented-data")
-"""Which take seconds: at the last point a row alone."""
+EXPENSIVE = ("granziol2022/lenet-through-training", "granziol2022/augmented-data")
+"""Observations that take seconds: only one row of their last point is drawn."""
 
 PATCHED = (
     (networks, "LENET_300_100", (784, 9, 7, 10)),
@@ -42,7 +42,7 @@ PATCHED = (
 )
 
 LISTED = [
-    pytest.param(o, marks=[pytest.mark.slow] * (o.id in DEAR), id=o.id)
+    pytest.param(o, marks=[pytest.mark.slow] * (o.id in EXPENSIVE), id=o.id)
     for o in registry.observations()
     if o.id in SMALLER
 ]
@@ -58,7 +58,7 @@ def test_every_column_has_a_number_for_each_row_or_one_for_all(
         monkeypatch.setattr(*place)
     first, last = (observation.points[k] | SMALLER[observation.id] for k in (0, -1))
     one, two = (Block(tuple(fixture(i, "network") for i in range(count))) for count in (1, 2))
-    last |= {observation.along: last[observation.along][:1]} if observation.id in DEAR else {}
+    last |= {observation.along: last[observation.along][:1]} if observation.id in EXPENSIVE else {}
     shown = [(observation.simulate(one, first), 1, first), (observation.simulate(two, last), 2, last)]
     alone = observation.simulate(Block((fixture(0, "network"),)), last)
     for column in observation.columns:
