@@ -264,7 +264,7 @@ def plan_problem(
             optimizer=own.name,
             kind=own.kind,
             score=score,
-            trials=tuple(trials.found),
+            trials=tuple(trials.found[::-1]),
             stopped=stopped,
             linearised=found,
             not_linearised=why,

@@ -74,8 +74,6 @@ class Linearised:
         Mean over the samples of |G_i - G|_F^2, with its standard error.
     rates
         One for each batch size, ascending.
-    crossover
-        Batch sizes between which the largest stable rate passes half of 2/lambda_1.
     products
         Number of products of the curvature with a vector, each over all samples.
     """
@@ -85,7 +83,6 @@ class Linearised:
     hessian_bound: float
     variance: Estimate
     rates: tuple[BatchRates, ...]
-    crossover: tuple[float, float]
     products: float
 
 
@@ -143,7 +140,6 @@ def linearised(
         hessian_bound=float(sharpest.bounds[0]),
         variance=variance,
         rates=tuple(_rates(size, law.at(size, rng), bracket, variance, objective.dim) for size in sizes),
-        crossover=bracket.crossover(),
         products=top.products + sharpest.products + _PROBES,
     )
 

@@ -100,7 +100,7 @@ class SizeTrial:
         Interval in which the best rate is expected, as in eight of ten held-out cases of this optimizer, see
         `hold_out`; it ends below the rate that failed. None for other optimizers.
     trains, fails
-        Largest trial rate that trained, and the next one, which failed; None if none failed.
+        Largest trial rate up to which all trained, and the next one, which failed; None if none failed.
     runs
         All trial runs by their rates.
     steps
@@ -172,7 +172,7 @@ class Trials:
     drop_last, training
         Whether the short batch at the end of an epoch is left out, and whether the model is in training mode.
     found
-        Results so far, which remain if the search is interrupted.
+        Results so far, of the largest batch size first; they remain if the search is interrupted.
     """
 
     problem: Problem
@@ -246,7 +246,7 @@ class Trials:
             If the model cannot be trained on batches of a size.
         """
         rate, near, complete, done, whole = self.optimizer.rate, False, True, 0.0, self.cost()
-        for size in self.sizes:
+        for size in reversed(self.sizes):
             now, share = time.monotonic(), self._cost(size) / whole
             runs = _Runs(self, size, rate, now + (deadline - now) * share / (1 - done))
             runs.watch = partial(_within, watch, done, share)

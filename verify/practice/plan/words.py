@@ -149,8 +149,6 @@ def curvature_notes(made: Plan) -> Iterator[str]:
     )
     yield f"λ₁(H) = {hessian}, λ₁(G) = {gauss_newton} (± error bound; elsewhere one standard error)"
     yield from full_gradient_lines(found.hessian, found.bracket.largest)
-    first, last = (numeral(max(1, size), 3) for size in found.crossover)
-    yield f"crossover: the limit reaches half of 2/λ₁(G) at B = {first} to {last}"
     yield (
         "λ₁(B): 8 of 10 batches, by theory; on real networks 2/E λ₁(B) and Theorem 4 are up to 43 and 13 times too"
         " high at small B"

@@ -42,8 +42,9 @@ def valley(best: int, edge: int) -> Law:
 @pytest.mark.parametrize("near", [True, False])
 @pytest.mark.parametrize("best", [-6, -3, -1, 0, 1, 2, 3, 7])
 def test_the_best_rate_is_found_from_anywhere(best: int, near: bool) -> None:
-    found = search(valley(best, best + 3), near=near).found()
-    assert found == Answer(start=best, trains=best + 2, fails=best + 3)
+    assert search(valley(best, best + 1), near=near).found() == Answer(best, trains=best, fails=best + 1)
+    wide = search(valley(best, best + 9), near=near).found()
+    assert (wide.start, wide.fails) == (best, None) and wide.trains > best
 
 
 def test_the_best_two_are_taken_further_and_may_change_places() -> None:
@@ -53,10 +54,14 @@ def test_the_best_two_are_taken_further_and_may_change_places() -> None:
     assert sorted(place for place, losses in found.seen.items() if 200 in losses) == [0, 1]
 
 
-def test_rates_move_on_in_the_second_stage() -> None:
-    """Short runs favour small rates: after half of the steps, larger ones are better than all that went on."""
-    found = search(lambda place, steps: 0.5 + 0.1 * abs(place - (0 if steps < 100 else 3)))
+@pytest.mark.parametrize("late", [100, 200])
+def test_larger_rates_are_added_in_later_stages(late: int) -> None:
+    """Short runs favour small rates: in longer ones, larger rates are better than all that went on."""
+    found = search(lambda place, steps: 0.5 + 0.1 * abs(place - (0 if steps < late else 3)))
     assert found.found().start == 3
+    assert search(lambda place, steps: 0.5 + 0.1 * abs(place + 3 * (steps >= late))).found().start == (
+        -3 if late == 100 else -1
+    )
 
 
 def test_a_loss_that_rises_first_may_come_back() -> None:

@@ -174,11 +174,5 @@ def _by_hand(**changes: Any) -> MeasuredBracket:
 
 def test_sides_of_a_bracket_by_hand() -> None:
     found = _by_hand()
-    first, last = found.crossover()
-    assert_allclose(found.rates(first).upper, 1 / found.largest)
-    assert_allclose(found.rates(last).lower, 1 / found.largest)
-    assert first <= last
     assert (found.deciding(1), found.deciding(100)) == ("sample 7", "v1")
     assert_allclose(_by_hand(bound=0.5).rates(100).lower, 2 / 2.5)  # the error of the eigenvalue
-    even = _by_hand(heaviest=2.0, curvatures=(2.0,), variances=(0.0,), directions=("v1",))
-    assert even.crossover() == (0.0, 0.0)

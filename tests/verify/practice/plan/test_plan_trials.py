@@ -313,15 +313,19 @@ def test_where_the_guess_was_wrong_the_time_ends_the_search(
 
 
 def test_an_interruption_keeps_what_was_found(given: Problem) -> None:
+    """The largest batch size comes first; of the other one half a search is done."""
+    whole, seen = tried(given, [2, 14]), list[float]()
+
     def interrupt(what: str, share: float) -> None:
-        if share > 0.6:
+        seen.append(share)
+        if len(seen) == len(whole.trials[1].runs) + 6:
             raise KeyboardInterrupt
 
     with pytest.raises(InterruptedPlanError) as caught:
         tried(given, [2, 14], tell=interrupt)
     made = caught.value.plan
-    assert made.stopped == "interrupted" and [at.batch_size for at in made.trials] == [2, 14]
-    assert made.trials[0] == tried(given, [2]).trials[0]
+    assert made.stopped == "interrupted" and [at.batch_size for at in made.trials] in ([14], [2, 14])
+    assert made.trials[-1] == whole.trials[-1]
     with pytest.raises(KeyboardInterrupt) as bare:
         tried(given, [2], tell=lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     assert not isinstance(bare.value, InterruptedPlanError)
