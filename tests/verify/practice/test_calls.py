@@ -248,9 +248,9 @@ HEAD = torch.optim.SGD(NET[2].parameters(), 0.1)
 @pytest.mark.parametrize(
     ("call", "arguments", "keywords", "message"),
     [
-        (PLAN, (NET, PAIR, [64]), {}, r"batch sizes go by name, batch_sizes=\[64\]"),
+        (PLAN, (NET, PAIR, [64]), {}, r"batch sizes by name: batch_sizes=\[64\]"),
         (PLAN, (NET, PAIR, "adma"), {}, "optimizer must be one of sgd, .* got 'adma'"),
-        (PLAN, (NET, PAIR, nn.MSELoss()), {}, r"a loss goes by name, loss=MSELoss\(\)"),
+        (PLAN, (NET, PAIR, nn.MSELoss()), {}, r"loss by name: loss=MSELoss\(\)"),
         (PLAN, (NET,), {}, r"data must be given, got none: call plan\(model, data\)"),
         (PLAN, (NET, PAIR, OWN), {}, "not parameters of the model"),
         (PLAN, (MADE, None, HEAD), {"batch_sizes": 8}, "optimizer holds 2 of the 4 measured parameters"),

@@ -237,8 +237,11 @@ def plan_problem(
     rng = np.random.default_rng(require_seed(seed))
     with objective.ranks.together("a plan"), in_full_precision():
         dropped = bool(loader and loader.drop_last) if drop_last is None else drop_last
-        trials = Trials(problem, own, sizes, ahead, score, seed, dropped, not evaluation)
-        trials = trials if seconds is None else trials.within(seconds)
+        trials = Trials(
+            problem, own, ahead, score=score, seed=seed, drop_last=dropped, training=not evaluation
+        )
+        if seconds is not None:
+            trials.shorten(seconds)
         announce(_cost(trials))
         passed = time.monotonic()
         objective.value()
