@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 
@@ -175,20 +175,17 @@ class Trials:
         training: bool,
     ) -> None:
         self.problem, self.optimizer, self.steps = problem, optimizer, dict(steps)
-        self.found, self._score, self._seed = list[SizeTrial](), score, seed
-        inputs, targets = problem.inputs, problem.targets
+        self.found, self._score = list[SizeTrial](), score
+        data, known = (problem.inputs, problem.targets), dict(problem.module.named_parameters())
         order = torch.from_numpy(np.random.default_rng((seed, 1)).permutation(problem.samples))
         held_out = max(1, round(_HELD_OUT * len(order))) if score == "held-out" else 0
-        some, rest = order[: min(held_out or len(order), _SCORED)], order[held_out:]
+        self._scored = window(data, order[: min(held_out or len(order), _SCORED)])
+        rest = order[held_out:]
         if max(steps) > len(rest):
             raise ValueError(
                 f"batch sizes must be at most {len(rest)}, the samples that are not held out, got {max(steps)}"
             )
-        self._scored = window(inputs, some), window(targets, some)
-        if held_out:
-            inputs, targets = window(inputs, rest), window(targets, rest)
-        known = dict(problem.module.named_parameters())
-        parameters = [known[name] for name in problem.objective.names]
+        inputs, targets = window(data, rest) if held_out else data
         self._training = Training(
             model=problem.module,
             loss=problem.loss,
@@ -196,7 +193,7 @@ class Trials:
             targets=targets,
             form=problem.objective.form,
             batches=CommonBatches(samples=len(rest), size=max(steps), seed=seed, drop_last=drop_last),
-            optimiser=lambda rate: optimizer.make(parameters, rate),
+            optimiser=lambda rate: optimizer.make([known[name] for name in problem.objective.names], rate),
             training=training,
             clip=optimizer.clip,
             schedule=optimizer.schedule,
@@ -208,11 +205,11 @@ class Trials:
         if not math.isfinite(self.first):
             raise ValueError(f"loss must be finite before training, got {self.first}")
         self.constant = self._constant()
-        self.step_seconds = {size: self._timed(size) for size in steps}
+        self._step_seconds = {size: self._timed(size) for size in steps}
 
-    def cost(self, sizes: Iterable[int] | None = None) -> float:
-        """Return a guess of the seconds that the trials at some batch sizes take, or at all."""
-        each = (_COST * self.steps[size] * self.step_seconds[size] for size in sizes or self.steps)
+    def cost(self, *sizes: int) -> float:
+        """Return a guess of the seconds that the trials at these batch sizes take, or at all."""
+        each = (_COST * self.steps[size] * self._step_seconds[size] for size in sizes or self.steps)
         return sum(seconds + _CALLS * self._score_seconds for seconds in each)
 
     def expected_steps(self) -> int:
@@ -227,15 +224,13 @@ class Trials:
         ValueError
             If too few steps would be left.
         """
-        scores = len(self.steps) * _CALLS * self._score_seconds
-        share = (_SPARE * seconds - scores) / (self.cost() - scores)
+        scores, least = len(self.steps) * _CALLS * self._score_seconds, min(self.steps.values())
+        steps_cost = self.cost() - scores
+        share = (_SPARE * seconds - scores) / steps_cost
         share = min(1.0, self.problem.objective.ranks.of_one("the time of trials", 0, share))
-        least = min(self.steps.values())
         if share * least < _FEWEST:
-            need = (scores + _FEWEST / least * (self.cost() - scores)) / _SPARE
-            raise ValueError(
-                f"seconds must be at least {math.ceil(need)} for these batch sizes, got {seconds:g}"
-            )
+            need = math.ceil((scores + _FEWEST / least * steps_cost) / _SPARE)
+            raise ValueError(f"seconds must be at least {need} for these batch sizes, got {seconds:g}")
         self.steps = {size: int(share * steps) for size, steps in self.steps.items()}
 
     def run(self, watch: Watch = lambda _: None, *, deadline: float = math.inf) -> bool:
@@ -255,9 +250,9 @@ class Trials:
         """
         rate, near, complete, sizes = self.optimizer.rate, False, True, sorted(self.steps)
         while sizes:
-            now, left = time.monotonic(), self.cost(sizes)
+            now, left = time.monotonic(), self.cost(*sizes)
             size = sizes.pop()
-            runs = _Runs(self, size, rate, now + (deadline - now) * self.cost([size]) / left)
+            runs = _Runs(self, size, rate, now + (deadline - now) * self.cost(size) / left)
             runs.watch = lambda cost, left=left: watch(1 - (left - cost) / self.cost())
             search = Halving(
                 runs.losses, first=self.first, constant=self.constant, horizon=self.steps[size], near=near
@@ -273,8 +268,7 @@ class Trials:
                 rate, near = rate * FACTOR**start, True
         return complete
 
-    def training(self, size: int) -> Training:
-        """Return the settings of trial runs at one batch size."""
+    def _at(self, size: int) -> Training:
         return replace(self._training, batches=replace(self._training.batches, size=size))
 
     def _loss(self, run: TrialRun) -> float:
@@ -299,33 +293,31 @@ class Trials:
     def _timed(self, size: int) -> float:
         """Seconds of a step."""
         with _training_on(size):
-            run = TrialRun(self.training(size), _STILL * self.optimizer.rate).until(1)
+            run = TrialRun(self._at(size), _STILL * self.optimizer.rate).until(1)
             started = time.monotonic()
             run.until(1 + _TIMED)
         return (time.monotonic() - started) / _TIMED
 
     def _result(self, size: int, rate: float, search: Halving, steps: int) -> SizeTrial:
         start, trains, fails = (k if k is None else rate * FACTOR**k for k in search.found())
-        seen, rest = (
-            hold_out(self.optimizer.kind, self.first < LEARNED * self.constant),
-            self.training(size).batches.rest,
-        )
+        seen = hold_out(self.optimizer.kind, self.first < LEARNED * self.constant)
+        rest, within = self._at(size).batches.rest, None
+        if start and seen:
+            within = start * seen.best[0], min(start * seen.best[1], fails or math.inf)
         runs = (
             RateTrial(
                 rate=rate * FACTOR**k,
-                steps=max(search.seen[k]),
-                loss=search.loss(k) if search.loss(k) < math.inf else None,
+                steps=max(losses),
+                loss=None if math.isinf(search.loss(k)) else search.loss(k),
                 trains=search.trained(k),
             )
-            for k in sorted(search.seen)
+            for k, losses in sorted(search.seen.items())
         )
         return SizeTrial(
             batch_size=size,
             ahead=self.steps[size],
             start=start,
-            within=(start * seen.best[0], min(start * seen.best[1], fails or math.inf))
-            if start and seen
-            else None,
+            within=within,
             trains=trains,
             fails=fails,
             runs=tuple(runs),
@@ -338,8 +330,7 @@ class _Runs:
     """Runs at one batch size, dealt out to the processes of a group by the place of their rates."""
 
     def __init__(self, trials: Trials, size: int, rate: float, end: float) -> None:
-        self._trials, self._size, self._rate, self._end = trials, size, rate, end
-        self._training, self._ranks = trials.training(size), trials.problem.objective.ranks
+        self._trials, self._training, self._rate, self._end = trials, trials._at(size), rate, end
         self._kept = dict[int, tuple[float, TrialRun]]()
         self.steps = 0
         self.watch: Watch = lambda _: None
@@ -352,29 +343,28 @@ class _Runs:
         TimeUpError
             If there is no time for the next run.
         """
-        ranks = self._ranks
+        ranks, size = self._trials.problem.objective.ranks, self._training.batches.size
+        seconds = self._trials._step_seconds[size]
         for some in [[place] for place in places] if ranks.size == 1 else [places]:
-            expected = -(-len(some) // ranks.size) * steps * self._trials.step_seconds[self._size]
+            expected = -(-len(some) // ranks.size) * steps * seconds
             if ranks.of_one("the time that is left", 0, time.monotonic() + expected > self._end):
                 raise TimeUpError
-            own = [(p, *self._trained(p, steps)) for p in some if p % ranks.size == ranks.rank]
+            with _training_on(size):
+                own = [(p, *self._trained(p, steps)) for p in some if p % ranks.size == ranks.rank]
             for place, loss, taken in itertools.chain(*ranks.gathered("losses of trial runs", own)):
                 self.steps += taken
+                self.watch(min(seconds * self.steps, self._trials.cost(size)))
                 yield place, loss
 
     def _trained(self, place: int, steps: int) -> tuple[float, int]:
         """Return the loss of a run after so many steps, and how many of them it took now."""
-        with _training_on(self._size):
-            run = self._kept.pop(place, (0.0, None))[1] or TrialRun(
-                self._training, self._rate * FACTOR**place
-            )
-            before = run.steps
-            loss = self._trials._loss(run.until(steps))
-        self._kept[place] = loss, run
+        _, run = self._kept.pop(place, (0.0, None))
+        run = run or TrialRun(self._training, self._rate * FACTOR**place)
+        before = run.steps
+        self._kept[place] = self._trials._loss(run.until(steps)), run
+        loss = self._kept[place][0]
         for worst in sorted(self._kept, key=lambda p: self._kept[p][0])[_KEPT:]:
             del self._kept[worst]
-        seconds = self._trials.step_seconds[self._size] * (self.steps + run.steps - before)
-        self.watch(min(seconds, self._trials.cost([self._size])))
         return loss, run.steps - before
 
 
