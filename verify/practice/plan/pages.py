@@ -53,7 +53,7 @@ def plan_page(made: Plan) -> str:
         trials=words.trial_table(made),
         trial_notes=list(words.trial_notes(made)),
         title=words.CURVATURE,
-        curvature=words.curvature_table(made.linearised) if made.linearised else [],
+        curvature=words.curvature_table(made),
         notes=list(words.curvature_notes(made)),
         picture=plots_html([plan_plot(made)]),
     )

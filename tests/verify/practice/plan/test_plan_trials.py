@@ -125,7 +125,7 @@ def test_a_dead_network_gets_no_rate(seed: int) -> None:
     (at,) = made.trials
     assert (at.start, at.within, at.trains, at.fails) == (None, None, None, None)
     assert "no rate at B = 4: no trial run ended 1 % below the start and the best constant" in sentences(made)
-    assert "held-out" not in sentences(made) and words.headline(made) == "No learning rate was found"
+    assert "held-out tests" not in sentences(made) and words.headline(made) == "No learning rate was found"
     assert words.trial_table(made)[1] == ["4", "none", "", "", ""]
 
 
@@ -161,13 +161,13 @@ def test_only_optimizers_that_were_tested_have_a_range(name: str, given: Problem
     assert with_schedule(chosen_optimizer(name), None, 1.0, 10).kind is None
     made = tried(given, [14], optimizer=name, weight_decay=0.1)
     assert made.trials[0].within is None
-    assert "no range: not tested on held-out networks with" in sentences(made)
+    assert "untrained: none, so there is no range" in sentences(made)
 
 
 def test_the_range_is_that_of_the_optimizer_and_state(given: Problem) -> None:
     made = tried(given, [14])
     seen: HoldOut = HOLD_OUT["sgd", False]
-    assert f"from a start: in {100 * seen.good:.0f} % of {seen.cases} cases" in sentences(made)
+    assert f"SGD, untrained: in {100 * seen.good:.0f} % of {seen.cases} cases" in sentences(made)
     learned = dataclasses.replace(made.state, loss=0.5 * made.state.constant)
     assert "from a checkpoint: in" in sentences(dataclasses.replace(made, state=learned))
 
@@ -310,7 +310,7 @@ def test_where_the_guess_was_wrong_the_time_ends_the_search(
     monkeypatch.setattr(Trials, "shorten", lambda *_: None)
     made = plan_problem(_slow(0.005), [4, 12], seconds=0.8)
     assert made.stopped == "time" and made.seconds < 1.0
-    assert sentences(made).endswith("(ended by the limit on time)")
+    assert sentences(made).endswith("(ended by the time limit)")
 
 
 def test_an_interruption_keeps_what_was_found(given: Problem) -> None:
