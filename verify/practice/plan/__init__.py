@@ -263,7 +263,7 @@ def plan_problem(
             parameters=objective.dim,
             state=State(loss=trials.first, constant=trials.constant, doubts=setup_warnings(problem)),
             optimizer=own.name,
-            kind=own.kind,
+            kind=trials.kind,
             score=score,
             trials=tuple(trials.found[::-1]),
             stopped=stopped,

@@ -152,6 +152,8 @@ class Trials:
 
     Attributes
     ----------
+    kind
+        Name of the optimizer in `hold_out.HOLD_OUT`; None if it was not tested with this score and mode.
     first, constant
         Loss before training, and that of the best constant output; infinite if the loss takes none.
     found
@@ -176,6 +178,7 @@ class Trials:
     ) -> None:
         self.problem, self.optimizer, self.steps = problem, optimizer, dict(steps)
         self.found, self._score = list[SizeTrial](), score
+        self.kind = optimizer.kind if training and score == SCORES[0] else None
         data, known = (problem.inputs, problem.targets), dict(problem.module.named_parameters())
         order = torch.from_numpy(np.random.default_rng((seed, 1)).permutation(problem.samples))
         held_out = max(1, round(_HELD_OUT * len(order))) if score == "held-out" else 0
@@ -300,7 +303,7 @@ class Trials:
 
     def _result(self, size: int, rate: float, search: Halving, steps: int) -> SizeTrial:
         start, trains, fails = (k if k is None else rate * FACTOR**k for k in search.found())
-        seen = hold_out(self.optimizer.kind, self.first < LEARNED * self.constant)
+        seen = hold_out(self.kind, self.first < LEARNED * self.constant)
         rest, within = self._at(size).batches.rest, None
         if start and seen:
             within = start * seen.best[0], min(start * seen.best[1], fails or math.inf)

@@ -106,7 +106,7 @@ def _rate_notes(made: Plan) -> Iterator[str]:
         hold_out(made.kind, made.state.learned),
         "from a checkpoint" if made.state.learned else "untrained",
     )
-    tests = f"held-out tests, {made.optimizer}, {state}"
+    tests = f"tests on other networks, {made.optimizer}, {made.score} loss, {state}"
     if seen is None:
         yield f"{tests}: none, so there is no range"
     else:

@@ -61,6 +61,7 @@ def test_each_score_is_the_loss_that_it_names() -> None:
     assert found["held-out"].trials[0].start is None
     for score, made in found.items():
         assert f"{score} loss" in sentences(made)
+        assert (made.kind is None) == (score != "training")
     with pytest.raises(ValueError, match="score must be one of training, held-out, online, got 'best'"):
         tried(problem(net, (x, y)), [16], score="best")
     with pytest.raises(ValueError, match="batch sizes must be at most 48, the samples that are not held out"):
@@ -125,7 +126,7 @@ def test_a_dead_network_gets_no_rate(seed: int) -> None:
     (at,) = made.trials
     assert (at.start, at.within, at.trains, at.fails) == (None, None, None, None)
     assert "no rate at B = 4: no trial run ended 1 % below the start and the best constant" in sentences(made)
-    assert "held-out tests" not in sentences(made) and words.headline(made) == "No learning rate was found"
+    assert "tests on other" not in sentences(made) and words.headline(made) == "No learning rate was found"
     assert words.trial_table(made)[1] == ["4", "none", "", "", ""]
 
 
@@ -161,13 +162,15 @@ def test_only_optimizers_that_were_tested_have_a_range(name: str, given: Problem
     assert with_schedule(chosen_optimizer(name), None, 1.0, 10).kind is None
     made = tried(given, [14], optimizer=name, weight_decay=0.1)
     assert made.trials[0].within is None
-    assert "untrained: none, so there is no range" in sentences(made)
+    assert "training loss, untrained: none, so there is no range" in sentences(made)
 
 
 def test_the_range_is_that_of_the_optimizer_and_state(given: Problem) -> None:
     made = tried(given, [14])
     seen: HoldOut = HOLD_OUT["sgd", False]
-    assert f"SGD, untrained: in {100 * seen.good:.0f} % of {seen.cases} cases" in sentences(made)
+    assert f"SGD, training loss, untrained: in {100 * seen.good:.0f} % of {seen.cases} cases" in sentences(
+        made
+    )
     learned = dataclasses.replace(made.state, loss=0.5 * made.state.constant)
     assert "from a checkpoint: in" in sentences(dataclasses.replace(made, state=learned))
 
