@@ -107,11 +107,6 @@ def off_the_cut(z: ArrayLike, edges: tuple[float, float]) -> NDArray[Any]:
     return found
 
 
-def log(x: Floats) -> Floats:
-    """Logarithm of `x` >= 0, -inf at 0."""
-    return np.log(x, where=x > 0, out=np.full_like(x, -np.inf))
-
-
 @quiet
 def blockwise(function: Callable[[Floats], Floats], x: Floats, size: int = 1 << 14) -> Floats:
     """Overwrite `x` by `function` of it, in blocks small enough that temporaries stay in the cache."""
