@@ -92,7 +92,7 @@ class _Rows:
         self._filled += 1
 
     def split(self, vector: Tensor, *, twice: bool) -> tuple[Tensor, Floats]:
-        """Return the part of a vector orthogonal to all rows, and its coordinates in them.
+        """Reduce a vector in place to its part orthogonal to all rows; return it and its coordinates in the rows.
 
         One pass over all rows loses digits if it takes away much, so another pass comes first. A product with the last
         row has large coordinates in the last two rows only: unless `twice`, the first pass is over these.
@@ -102,7 +102,7 @@ class _Rows:
             found = []
             for block in parts:
                 found.append(inner_products(block, vector))
-                vector = torch.addmv(vector, block.mT, found[-1], alpha=-1)
+                vector.addmv_(block.mT, found[-1], alpha=-1)
             coordinates = torch.cat(found).cpu()
             inside[len(inside) - len(coordinates) :] += coordinates
         return vector, inside.numpy()
@@ -182,6 +182,7 @@ class Chain:
         self._tails -= torch.outer(hidden, row)
         self.rows.append(row)
         products = product(row)
+        size = float(length(products))
         rest, inside = self.rows.split(products, twice=self._twice)
         expected = np.zeros(len(inside))  # coordinates for an exactly symmetric matrix
         self._hidden.append(numbers(hidden))
@@ -195,7 +196,7 @@ class Chain:
         self._coupling.append(inside[:known])
         nodes: Any = linalg.eigvalsh_tridiagonal(self._diagonal, self.off_diagonal, lapack_driver="sterf")
         self.nodes = nodes
-        self.scale = max(self.scale, float(length(products)), float(np.abs(self.nodes).max()))
+        self.scale = max(self.scale, size, float(np.abs(self.nodes).max()))
         self._continue(rest)
 
     def _continue(self, rest: Tensor) -> None:
@@ -203,7 +204,7 @@ class Chain:
         reach = EXHAUSTED * torch.finfo(rest.dtype).eps * self.scale
         ended = left <= reach or len(self.rows) == len(rest)
         self.rounding = math.hypot(self.rounding, left if ended else 0.0)
-        self._next = torch.zeros_like(rest) if ended else rest / left
+        self._next = rest.zero_() if ended else rest.div_(left)
         self.off_diagonal.append(0.0 if ended else left)
         self._all_off_diagonal.append(self.off_diagonal[-1])
 
@@ -272,6 +273,8 @@ class Chain:
         )
 
     def _remainders(self, coordinates: Floats) -> Floats:
+        if not len(self._tails):
+            return np.abs(self.off_diagonal[-1] * coordinates[-1])
         tails = torch.cat([self._tails, self._next[None]])
         shares = self._shares(coordinates)
         # the tails are not orthonormal, so lengths need their Gram matrix; rounding may leave less than 0
