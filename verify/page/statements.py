@@ -176,14 +176,14 @@ def how_closely(row: Row) -> str:
     )
     if row.kind == Kind.PROPORTION and len(predicted) == 1:
         measured = wording.numeral(_worst(row.points, _deviation).measured, 2)
-        return f"{measured_quantity(row)} {measured}, {said}"
+        return f"{measured_quantity(row)}: {measured}, {said}"
     return said + limit
 
 
 def measured_quantity(row: Row) -> str:
     """What the numbers of a row are, in short."""
-    if row.kind == Kind.EXPONENT or row.quantity.removeprefix("local ").startswith("exponent "):
-        return "exponent"
+    if exponent := re.match(r"(?:local )?exponent of .*?( in (?!.* in ).*)?$", row.quantity):
+        return f"exponent{exponent[1] or ''}"
     return re.split(r" (?:whose|less|in which|where) |,", row.quantity)[0]
 
 
@@ -207,7 +207,7 @@ def how_far(row: Row) -> str:
         predicted, measured = (wording.numeral(value, 3) for value in (point.predicted, point.measured))
         if row.kind == Kind.DISTRIBUTION:
             return f"distribution functions {measured} apart"
-        return f"{measured_quantity(row)} {predicted}, measured {measured}"
+        return f"{measured_quantity(row)}: {predicted}, measured {measured}"
     side = "large" if over > 1 else "small"
     if ratios.off_by(over) >= TIMES:
         return f"{wording.numeral(ratios.off_by(over), 2)} times too {side}"
