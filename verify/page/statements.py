@@ -182,8 +182,9 @@ def how_closely(row: Row) -> str:
 
 def measured_quantity(row: Row) -> str:
     """What the numbers of a row are, in short."""
-    if exponent := re.match(r"(?:local )?exponent of .*?( in (?!.* in ).*)?$", row.quantity):
-        return f"exponent{exponent[1] or ''}"
+    exponent = re.match(r"(?:local )?exponent of .*?( in (?!.* in ).*)?$", row.quantity)
+    if exponent or row.kind == Kind.EXPONENT:
+        return f"exponent{(exponent and exponent[1]) or ''}"
     return re.split(r" (?:whose|less|in which|where) |,", row.quantity)[0]
 
 
