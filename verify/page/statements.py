@@ -53,10 +53,19 @@ def first_authors(results: Results) -> dict[str, str]:
     found: dict[str, str] = {}
     for paper, rows in rows_by_paper(results).items():
         authors = next((known.authors for known in results.suite.papers if known.id == paper), paper)
-        first, *more = authors.split(";")
-        name = re.sub(r"^([^ ,]+).*\((\d{4})\).*", r"\1 \2", first) + f" and {len(more)} more" * bool(more)
+        name = short_authors(authors)
         found[paper] = "Our own laws" if all(row.standing in NOT_OF_A_PAPER for row in rows) else name
     return found
+
+
+def short_authors(authors: str) -> str:
+    """The first author and year of the first of several papers, and how many papers more.
+
+    >>> short_authors("Malladi et al. (2022); Li et al. (2024); Marek et al. (2025)")
+    'Malladi 2022 and 2 more'
+    """
+    first, *more = authors.split(";")
+    return re.sub(r"^([^ ,]+).*\((\d{4})\).*", r"\1 \2", first) + f" and {len(more)} more" * bool(more)
 
 
 def first_sentence(text: str) -> str:
