@@ -305,7 +305,10 @@ class Kept:
         objective, name = self._objective, self._derivative.name
         if name not in objective.recordable:
             own = not objective.runs_again
-            objective.recordable[name] = own and (soundness.trusted(objective) or self._modes_agree())
+            known = soundness.trusted(objective) or objective.proven.get(name, False)
+            objective.recordable[name] = own and (known or self._modes_agree())
+            if objective.recordable[name]:
+                objective.proven[name] = True
         return objective.recordable[name]
 
     def _modes_agree(self) -> bool:
