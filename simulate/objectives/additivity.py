@@ -509,7 +509,7 @@ def shared_probe_batch(objective: ObjectiveLike, *, whole: bool = False) -> Batc
     )  # the first test with few samples shows whether the model takes them, so both answers are kept
     if ranks.several and not whole and name in known:
         return known[name]
-    with ranks.together("a few samples"), preserve_state(objective.model, objective.training):
+    with ranks.together("a few samples"), objective.restored_after_reading():
         own = None
         if objective.own_rows or not ranks.several:
             own = of_several(objective.weighed(*given) for given in objective.given())
@@ -531,7 +531,7 @@ def shared_probe_batch(objective: ObjectiveLike, *, whole: bool = False) -> Batc
 def largest_batch(objective: ObjectiveLike) -> Batch:
     """Return the first batch of the largest size in one pass, or the first samples of a larger batch."""
     ranks, most = objective.ranks, objective.pass_size
-    with ranks.together("a few samples"), preserve_state(objective.model, objective.training):
+    with ranks.together("a few samples"), objective.restored_after_reading():
         own: Batch | None = None
         for given in objective.given():
             if own is None or rows(given[1]) > rows(own.targets):
@@ -555,7 +555,7 @@ def spread_samples(objective: ObjectiveLike) -> list[Piece]:
 
 def _spread_samples(objective: ObjectiveLike) -> list[Piece]:
     ranks, asked = objective.ranks, objective.at_few()
-    with ranks.together("a few samples"), preserve_state(objective.model, objective.training):
+    with ranks.together("a few samples"), objective.restored_after_reading():
         found = chosen(objective.given())
     if ranks.several:
         most = max(2, _SPREAD_SAMPLES // ranks.size)

@@ -26,6 +26,13 @@ from simulate.objectives.batches import tensors
 _PLAIN = (str, int, float, complex, bytes, enum.Enum, type, type(None), torch.dtype, torch.device)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 _OF_MODULES = frozenset(vars(nn.Module()))
+_GLOBAL_HOOKS = [
+    kind
+    for name, kind in vars(nn.modules.module).items()
+    if name.startswith("_global_") and isinstance(kind, dict)
+]
+"""Hooks of all modules: torch's public function for them is newer than the oldest supported torch."""
+
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 _MOST = 256
@@ -41,11 +48,7 @@ class _IncomparableError(Exception):
 
 def hooked(part: nn.Module) -> bool:
     """Return whether a module has hooks, its own or global ones."""
-    # torch's public function for global hooks is newer than the oldest supported torch
-    of_all = (kind for name, kind in vars(nn.modules.module).items() if name.startswith("_global_"))
-    return any(getattr(part, hooks) for hooks in _HOOKS) or any(
-        kind for kind in of_all if isinstance(kind, dict)
-    )
+    return any(getattr(part, hooks) for hooks in _HOOKS) or any(_GLOBAL_HOOKS)
 
 
 def fingerprint(model: Any, loss: Any, end: Tensor, leaves: Sequence[Tensor], batch: Any) -> Hashable | None:

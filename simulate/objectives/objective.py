@@ -244,7 +244,7 @@ class Objective:
                     "data must be batches in training mode, got single samples: give DataLoader(data, batch_size)"
                 )
             sizes, first = list[tuple[int, float]](), None
-            with preserve_state(self.model, self.training):
+            with self.restored_after_reading():
                 for inputs, targets in self.given():
                     first = first or (inputs, targets)
                     sizes.append((rows(targets), self._count(targets)))
@@ -612,6 +612,11 @@ class Objective:
         """Return a batch with its factor in the loss of all data."""
         factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
         return Batch(inputs, targets, factor)
+
+    def restored_after_reading(self) -> AbstractContextManager[None]:
+        """Restore the generators from which a loader may draw; data in memory draw nothing."""
+        guard = in_mode if isinstance(self.data, tuple | list) else preserve_state
+        return guard(self.model, self.training)
 
     def given(self) -> Iterator[tuple[Any, Any]]:
         """Yield the batches of the data, uncut and without empty ones."""

@@ -97,6 +97,10 @@ class ObjectiveLike(Protocol):
         """Return the term of the loss that a batch adds."""
         ...
 
+    def restored_after_reading(self) -> AbstractContextManager[None]:
+        """Restore the generators from which data may draw."""
+        ...
+
     def data_key(self) -> Hashable:
         """Return what tells the data from others."""
         ...
