@@ -12,6 +12,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
+from verify.practice.plan.linearised import Linearised
+from verify.practice.plan.rules import BatchRates
+
 from benchmarks.rates.cells import (
     KINDS,
     MOST,
@@ -32,9 +35,7 @@ from benchmarks.rates.cells import (
 from benchmarks.rates.networks import OPTIMISERS, SAMPLES, Network
 from verify.practice.loading import problem
 from verify.practice.plan import plan_problem
-from verify.practice.plan.linearised import Linearised
 from verify.practice.plan.planned import Plan, along_power
-from verify.practice.plan.rules import BatchRates
 from verify.practice.plan.trials import SizeTrial, looked_ahead
 
 # --- rules
