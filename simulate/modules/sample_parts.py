@@ -298,11 +298,11 @@ def _parts_by_sites(
     """Yield windows of samples, from derivatives at the sites."""
     leaves, samples = objective.leaves(), rows(batch.targets)
     size = _window_size(objective, leaves, batch, directions)
-    passed = _visit_or_none(objective, leaves, batch) if size >= samples else None
+    passed = sites.visited_or_none(objective, leaves, batch) if size >= samples else None
     whole = passed[0] if passed else _outputs_without_graph(objective, batch)
     for part, cotangents, signs in _root_windows(root, Outer(objective, batch, whole), whole, size):
         only = batch.part(part)
-        through = passed or _visit_or_none(objective, leaves, only)
+        through = passed or sites.visited_or_none(objective, leaves, only)
         if through:
             outputs, found = through
             _require_same(outputs, whole, part)
@@ -340,14 +340,6 @@ def _site_part(
 def rows_by_sample(stacked: Tensor, samples: int) -> Tensor:
     """Return tensors (k, n * ..., ...), shaped like outputs of a layer, as (n, k, numbers of a sample)."""
     return stacked.unflatten(1, (samples, -1)).movedim(0, 1).flatten(2)
-
-
-def _visit_or_none(objective: Objective, leaves: Leaves, batch: Batch) -> tuple[Tensor, list[Site]] | None:
-    """Return outputs and sites, or None if parameters act elsewhere too for some samples."""
-    try:
-        return sites.visited(objective, leaves, batch)
-    except sites.ElsewhereError:
-        return None
 
 
 def _deltas(outputs: Tensor, found: Sequence[Site], cotangents: Tensor) -> list[Tensor]:
@@ -424,7 +416,7 @@ def _pairs(found: Sequence[Site], deltas: Sequence[Tensor], samples: int) -> Ite
 
 def _window_size(objective: Objective, leaves: Leaves, batch: Batch, directions: int) -> int:
     """Return how many samples fit into a window, from the memory that one of them takes."""
-    passed = _visit_or_none(objective, leaves, batch.part(slice(0, 1)))
+    passed = sites.visited_or_none(objective, leaves, batch.part(slice(0, 1)))
     if passed is None:
         return 1
     outputs, found = passed

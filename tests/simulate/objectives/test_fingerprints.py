@@ -112,11 +112,11 @@ def test_a_changed_model_is_asked_anew(
 def test_another_loss_is_asked_about_anew() -> None:
     """Also a loss whose own attribute changes."""
 
-    class Scaled(nn.CrossEntropyLoss):
+    class Scaled(nn.Module):
         detached = False
 
         def forward(self, z: Tensor, y: Tensor) -> Tensor:
-            return super().forward(z, y) * (z.detach() if self.detached else z).square().sum()
+            return nn.functional.cross_entropy(z, y) * (z.detach() if self.detached else z).square().sum()
 
     loss = Scaled()
     objective(Switched(), loss).require_sound()
@@ -190,3 +190,17 @@ def test_products_are_those_of_a_first_objective() -> None:
     model, vector = Switched(), torch.ones(28)
     first, second = (hessian(objective(model)) @ vector for _ in range(2))
     assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_single_precision_is_checked_with_buffers_and_fixed_parameters(frozen: bool) -> None:
+    """In double precision, in which they have to be converted too."""
+
+    class Normed(nn.Sequential):
+        def forward(self, x: Tensor) -> Tensor:
+            return self[2](self[1](self[0](x)) * self[0].weight.detach().norm())
+
+    model = Normed(nn.Linear(4, 3), nn.BatchNorm1d(3) if not frozen else nn.Identity(), nn.Linear(3, 3))
+    model[2].requires_grad_(not frozen)
+    with pytest.raises(ValueError, match="must agree with finite differences"):
+        objective(model).require_sound()
