@@ -20,6 +20,7 @@ class Switched(nn.Module):
     """A model whose forward pass changes by flags of its own, of its class, in a buffer, or of everybody."""
 
     of_class = False
+    switch: Tensor
 
     def __init__(self) -> None:
         super().__init__()
@@ -192,15 +193,22 @@ def test_products_are_those_of_a_first_objective() -> None:
     assert torch.equal(first, second)
 
 
-@pytest.mark.parametrize("frozen", [False, True])
-def test_single_precision_is_checked_with_buffers_and_fixed_parameters(frozen: bool) -> None:
-    """In double precision, in which they have to be converted too."""
+@pytest.mark.parametrize("middle", ["convolution", "linear"])
+def test_single_precision_is_checked_with_buffers_and_fixed_parameters(middle: str) -> None:
+    """In double precision, to which they have to be converted too."""
 
-    class Normed(nn.Sequential):
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(4, 3), nn.Linear(3, 3)
+            self.middle = (
+                nn.BatchNorm2d(1) if middle == "convolution" else nn.Linear(3, 3).requires_grad_(False)
+            )
+
         def forward(self, x: Tensor) -> Tensor:
-            return self[2](self[1](self[0](x)) * self[0].weight.detach().norm())
+            h = self.first(x) * self.first.weight.detach().norm()
+            h = h[:, None, None] if middle == "convolution" else h
+            return self.last(self.middle(h).flatten(1))
 
-    model = Normed(nn.Linear(4, 3), nn.BatchNorm1d(3) if not frozen else nn.Identity(), nn.Linear(3, 3))
-    model[2].requires_grad_(not frozen)
     with pytest.raises(ValueError, match="must agree with finite differences"):
-        objective(model).require_sound()
+        objective(Scaled()).require_sound()
