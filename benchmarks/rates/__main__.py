@@ -45,8 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.quick:
         chosen = [n for n in chosen if n.source == "digits-8"]
     if not options.tables:
-        if not options.data and (lacking := [n.name for n in chosen if n.source.startswith("images")]):
-            parser.error(f"--data must name an archive of colour images for {', '.join(lacking)}")
+        if not options.data and any(network.source.startswith("images") for network in chosen):
+            parser.error("--data must name an archive of colour images")
         for network in chosen:
             for state in STATES:
                 for optimiser in OPTIMISERS:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.rates.rate_free import RATE_FREE
-from benchmarks.rates.task import OPTIMISERS, SIZES, Ground, Kind, Rule
+from benchmarks.rates.task import OPTIMISERS, SIZES, Ground, Rule
 
 MOST = 10
 """Largest number of rates in a search."""
@@ -57,7 +57,7 @@ def searched(loss: Callable[[int], float], first: int, stride: int) -> dict[int,
     --------
     >>> seen = searched(lambda k: math.inf if k > 5 else abs(k - 3), 0, 4)
     >>> list(seen), best(seen)
-    ([0, 4, -4, 6, 2, 5, 3], 3)
+    ([0, 4, 8, 6, 2, 3, 5, 1], 3)
     """
     seen = {first: loss(first)}
     while len(seen) < MOST:
@@ -77,18 +77,18 @@ def searched(loss: Callable[[int], float], first: int, stride: int) -> dict[int,
 
 @dataclass
 class Result:
-    """Everything of a setting; see the module."""
+    """Everything of a setting; see the module. Batch sizes and places are strings, as in the file."""
 
-    kind: Kind
+    kind: Sequence[str]
     reference: float
-    losses: dict[int, dict[int, list[float]]] = field(default_factory=dict)
+    losses: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     rules: dict[str, dict[str, Any]] = field(default_factory=dict)
-    replaced: dict[str, dict[int, list[float]]] = field(default_factory=dict)
+    replaced: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
-    def grid(self, size: int) -> dict[int, float]:
+    def grid(self, size: str) -> dict[int, float]:
         """Return the mean loss over the orders by place, of the places with most orders."""
         most = max(map(len, self.losses[size].values()))
-        return {k: sum(runs) / most for k, runs in self.losses[size].items() if len(runs) == most}
+        return {int(k): sum(runs) / most for k, runs in self.losses[size].items() if len(runs) == most}
 
 
 def save(file: Path, result: Result) -> None:
@@ -101,18 +101,12 @@ def load(file: Path) -> Result:
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "a.json"
-    >>> result = Result(Kind("a", "start", "sgd"), 2.3, {8: {-1: [math.inf]}}, {"b": {"rates": {8: None}, "steps": 9}})
+    >>> result = Result(["a", "start", "sgd"], 2.3, {"8": {"-1": [math.inf]}}, {"b": {"rates": {"8": 0.1}, "steps": 9}})
     >>> save(file, result)
     >>> load(file) == result
     True
     """
-    row = json.loads(file.read_text(encoding="utf-8"))
-    row["kind"] = Kind(*row["kind"])
-    row["losses"] = {int(b): {int(k): x for k, x in at.items()} for b, at in row["losses"].items()}
-    row["replaced"] = {name: {int(b): x for b, x in at.items()} for name, at in row["replaced"].items()}
-    for answer in row["rules"].values():
-        answer["rates"] = {int(b): x for b, x in answer["rates"].items()}
-    return Result(**row)
+    return Result(**json.loads(file.read_text(encoding="utf-8")))
 
 
 def work(ground: Ground, rules: Mapping[str, Rule], folder: Path, orders: int = 1) -> Iterator[str]:
@@ -120,10 +114,10 @@ def work(ground: Ground, rules: Mapping[str, Rule], folder: Path, orders: int = 
     kind = ground.kind
     make, usual = OPTIMISERS[kind.optimiser]
     file = folder / f"{'+'.join(kind)}.json"
-    result = load(file) if file.exists() else Result(kind, ground.reference)
+    result = load(file) if file.exists() else Result([*kind], ground.reference)
 
     def judged(size: int, at: int, most: int = 1) -> float:
-        runs = result.losses.setdefault(size, {}).setdefault(at, [])
+        runs = result.losses.setdefault(str(size), {}).setdefault(str(at), [])
         while len(runs) < most:
             runs.append(ground.judge(size, len(runs), lambda own: make(own, rate(at))))
         return runs[0]
@@ -133,19 +127,19 @@ def work(ground: Ground, rules: Mapping[str, Rule], folder: Path, orders: int = 
         for size in reversed(SIZES):
             first, stride = best(searched(lambda at, b=size: judged(size=b, at=at), first, stride)), _NEAR
         save(file, result)
-        yield f"{', '.join(kind)}: best rates {[rate(best(result.grid(size))) for size in SIZES]}"
+        yield f"{', '.join(kind)}: best rates {[rate(best(result.grid(size))) for size in result.losses]}"
     for name in (name for name in rules if name not in result.rules):
         task = ground.task()
         found = rules[name](task)
-        result.rules[name] = {"rates": {size: found.get(size) for size in SIZES}, "steps": task.spent}
+        result.rules[name] = {"rates": {str(size): found.get(size) for size in SIZES}, "steps": task.spent}
         save(file, result)
         yield f"{', '.join(kind)}, {name}: {result.rules[name]}"
     for size in SIZES:
-        answers = [answer["rates"][size] for answer in result.rules.values()]
-        for at in result.losses[size].keys() | {place(given) for given in answers if given}:
+        answers = [answer["rates"][str(size)] for answer in result.rules.values()]
+        for at in {*map(int, result.losses[str(size)]), *(place(given) for given in answers if given)}:
             judged(size, at, orders)
         for name, (free, instead_of) in RATE_FREE.items():
             if kind.optimiser in instead_of:
-                runs = result.replaced.setdefault(name, {}).setdefault(size, [])
+                runs = result.replaced.setdefault(name, {}).setdefault(str(size), [])
                 runs.extend(ground.judge(size, order, free) for order in range(len(runs), orders))
         save(file, result)

@@ -104,7 +104,7 @@ def plan(task: Task, *, steps: int | None = None) -> Rates:
 RULES: Mapping[str, Rule] = {
     "usual default": usual,
     "six rates x 50": partial(grid, places=range(-2, 4), short=50),
-    "halving, eight rates": partial(grid, places=range(-3, 5), short=50, leaders=2),
+    "six rates x 50, two x 200": partial(grid, places=range(-2, 4), short=50, leaders=2),
     "range test, steepest": partial(range_test, read=lambda r, x: float(r[np.gradient(x).argmin()])),
     "range test, minimum / 10": partial(range_test, read=lambda r, x: float(r[x.argmin()] / 10)),
     "plan": plan,

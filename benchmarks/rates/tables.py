@@ -50,7 +50,8 @@ def judged(results: Iterable[Result]) -> list[Judged]:
     """Return all answers at batch sizes at which some rate trains."""
     found: list[Judged] = []
     for result in results:
-        kind = f"{result.kind.optimiser}, {result.kind.state}"
+        _, state, optimiser = result.kind
+        kind = f"{optimiser}, {state}"
         for size in result.losses:
             losses = result.grid(size)
             least = best(losses)
