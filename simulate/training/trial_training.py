@@ -155,6 +155,10 @@ class Training:
         at all rates.
     lost
         A run is lost once its loss on a batch exceeds this; 1e4 times that on its first batch if None.
+    clip
+        Largest norm of the gradient, to which larger ones are scaled; None if gradients are not clipped.
+    schedule
+        Function of an optimiser to a scheduler of torch, which steps after each step of the optimiser.
 
     Raises
     ------
@@ -184,6 +188,8 @@ class Training:
     optimiser: str | OptimiserOf = "sgd"
     training: bool = True
     lost: float | None = None
+    clip: float | None = None
+    schedule: Callable[[Optimizer], Any] | None = None
 
     def __post_init__(self) -> None:
         require_ready(self.model)
@@ -259,6 +265,7 @@ class TrialRun:
         self.lost = False
         """Whether the run has ended because a loss was not finite, or far above the first."""
         self._optimiser: Optimizer | None = training.made(self.rate)
+        self._schedule = training.schedule(self._optimiser) if training.schedule else None
         self._state: _State | None = None
 
     @property
@@ -300,9 +307,11 @@ class TrialRun:
                 self.lost = not math.isfinite(loss) or loss > most
                 if self.lost:
                     break
+                if self._schedule is not None:
+                    self._schedule.step()
             self._state = None if self.lost else _copy_state(model)
         if self.lost:
-            self._optimiser = None  # a lost run is not continued: free its memory
+            self._optimiser = self._schedule = None  # a lost run is not continued: free its memory
         return self
 
     def trained(self) -> AbstractContextManager[nn.Module]:
@@ -338,6 +347,9 @@ def _step(training: Training, model: nn.Module, optimiser: Any, step: int, chose
         loss = _loss(training, model, step, chosen)
         found.append(loss.item())
         loss.backward()
+        if training.clip is not None:
+            moved = [p for group in optimiser.param_groups for p in group["params"]]
+            nn.utils.clip_grad_norm_(moved, training.clip)
         return loss
 
     optimiser.step(

@@ -20,11 +20,13 @@ def html() -> dict[str, str]:
     given = small_problem(nn.Tanh())
     return {
         "measure": pages.measurement_page(measure_problem(given, top=3, layers=True, factors=True)),
-        "plan": plan_pages.plan_page(plan_problem(given, [2, 4], steps=10)),
+        "plan": plan_pages.plan_page(plan_problem(given, [2, 4], steps=10, curvature=True)),
     }
 
 
-@pytest.mark.parametrize(("page", "headline"), [("measure", "Largest eigenvalue "), ("plan", "Start with ")])
+@pytest.mark.parametrize(
+    ("page", "headline"), [("measure", "Largest eigenvalue "), ("plan", "Learning rate ")]
+)
 def test_a_page_has_its_result_then_pictures_a_table_and_five_lines(
     html: dict[str, str], page: str, headline: str
 ) -> None:
