@@ -53,7 +53,7 @@ def samples_of(source: str, seed: int, *, images: str | None = None, count: int 
     Examples
     --------
     >>> [tuple(samples_of(s, 0, count=5).inputs.shape) for s in ("digits-8", "text")]
-    [(5, 1, 8, 8), (5, 16)]
+    [(5, 1, 8, 8), (5, 8)]
     """
     rng = np.random.default_rng((seed, 1))
     if source == "text":

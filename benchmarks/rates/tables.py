@@ -27,7 +27,8 @@ class Judged(NamedTuple):
     rule, kind
         Rule, and `optimiser, state`.
     regret
-        Loss above that of the best rate, over the loss reduction of the best rate; at most 1, also without an answer.
+        Loss above that of the best rate, over the loss reduction of the best rate. It is 1 if the training gains
+        nothing, and without an answer: such a rate fails.
     ratio
         Rate over the best rate; None without an answer and for optimisers that need no rate.
     steps
@@ -39,11 +40,6 @@ class Judged(NamedTuple):
     regret: float
     ratio: float | None
     steps: float
-
-    @property
-    def fails(self) -> bool:
-        """Whether the training with the rate gained nothing."""
-        return self.regret >= 1
 
 
 def judged(results: Iterable[Result]) -> list[Judged]:
@@ -79,40 +75,38 @@ def lower_bound(good: int, of: int) -> float:
     return float(beta.ppf(1 - _CONFIDENCE, good, of - good + 1)) if good else 0.0
 
 
-HEAD = ("judgements", "regret <= .1", "lower bound", "mean regret", "within 2x", "fails", "steps a size")
+HEAD = (
+    "judgements", "regret <= .1", "lower bound", "mean regret", "fails", "within 2x", "best / rate", "steps a size"
+)  # fmt: skip
 
 
 def row(rows: Sequence[Judged]) -> list[str]:
-    """Return the entries below `HEAD` of one rule."""
-    good = sum(each.regret <= _GOOD for each in rows)
-    ratios = [abs(math.log2(each.ratio)) <= 1.01 for each in rows if each.ratio]
+    """Return the entries below `HEAD` of one rule; `best / rate` is the range from the 10 % to the 90 % quantile."""
+    regrets = np.array([each.regret for each in rows])
+    good, logs = (
+        int((regrets <= _GOOD).sum()),
+        np.array([-math.log2(each.ratio) for each in rows if each.ratio]),
+    )
+    near = f"{(abs(logs) <= 1.01).sum() / len(rows):.2f}"
+    low, high = 2 ** np.quantile(logs, (0.1, 0.9)) if len(logs) else (0, 0)
     return [
         str(len(rows)),
         f"{good / len(rows):.2f}",
         f"{lower_bound(good, len(rows)):.2f}",
-        f"{np.mean([each.regret for each in rows]):.3f}",
-        f"{sum(ratios) / len(rows):.2f}" if ratios else "",
-        str(sum(each.fails for each in rows)),
+        f"{regrets.mean():.3f}",
+        str((regrets >= 1).sum()),
+        *([near, f"{low:.2g} to {high:.2g}"] if len(logs) else ["", ""]),
         f"{np.mean([each.steps for each in rows]):.0f}",
     ]
 
 
-def tables(results: Iterable[Result], *, ranges_of: str = "plan") -> str:
-    """Return a table of rules for each optimiser and state, for all of them, and the range of best over suggested."""
-    rows, parts = judged(results), list[str]()
-    kinds = list(dict.fromkeys(each.kind for each in rows))
-    for kind in [*kinds, "all"]:
-        of = [each for each in rows if kind in (each.kind, "all")]
+def tables(results: Iterable[Result]) -> str:
+    """Return a table of rules for each optimiser and state, and for all of them; rules with few steps come first."""
+    rows, parts = sorted(judged(results), key=lambda each: each.steps), list[str]()
+    for kind in [*sorted({each.kind for each in rows}), ""]:
         by_rule: dict[str, list[Judged]] = {}
-        for each in sorted(of, key=lambda each: each.steps):
-            by_rule.setdefault(each.rule, []).append(each)
-        parts.append(table([kind, *HEAD], ([name, *row(its)] for name, its in by_rule.items())) + "\n")
-    ranges = {
-        kind: [1 / each.ratio for each in rows if each.ratio and (each.rule, each.kind) == (ranges_of, kind)]
-        for kind in kinds
-    }
-    lines = (
-        [kind, *(f"{np.quantile(x, q):.2g}" for q in (0.1, 0.5, 0.9))] for kind, x in ranges.items() if x
-    )
-    parts.append(table([f"best rate over that of {ranges_of}", "10 %", "50 %", "90 %"], lines))
-    return "\n".join(parts)
+        for each in rows:
+            if kind in ("", each.kind):
+                by_rule.setdefault(each.rule, []).append(each)
+        parts.append(table([kind or "all", *HEAD], ([name, *row(its)] for name, its in by_rule.items())))
+    return "\n\n".join(parts)

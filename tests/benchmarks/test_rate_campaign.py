@@ -115,6 +115,18 @@ def test_no_rate_is_given_where_all_trials_diverge(small: Network) -> None:
     assert set(rules.grid(given, places=range(62, 64), short=9).values()) == {None}
 
 
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_the_plan_is_asked_with_the_optimiser_of_the_task(small: Network, optimiser: str) -> None:
+    given = ground_of(small, optimiser).task()
+    found = rules.plan(given, steps=16)
+    assert found.keys() == set(SIZES)
+    # at least the two longest runs of each size, and no step with another optimiser
+    assert given.spent >= 2 * 16 * len(SIZES)
+    for size, at in found.items():
+        assert at is not None
+        assert score(trial(given, size, [at], 16)) < ground_of(small).reference
+
+
 def test_a_range_test_reads_its_loss_curve(small: Network) -> None:
     given, seen = ground_of(small).task(), list[Any]()
 
@@ -258,7 +270,6 @@ def test_a_rate_is_judged_by_the_share_of_the_loss_reduction_that_it_loses(
     (row,) = judged([result_of(given, TRIED)])
     assert (row.rule, row.kind, row.ratio, row.steps) == ("plan", "sgd, start", ratio, 500)
     assert row.regret == pytest.approx(regret)
-    assert row.fails == (regret == 1.0)
 
 
 def test_where_nothing_trains_nothing_is_judged() -> None:
@@ -274,8 +285,8 @@ def test_losses_are_means_over_the_orders() -> None:
 
 def test_tables_say_what_was_judged() -> None:
     made = [" ".join(line.split()) for line in tables([result_of(2.0, TRIED)]).splitlines()]
-    assert "| plan | 1 | 0.00 | 0.00 | 0.200 | 1.00 | 0 | 500 |" in made
-    assert "| sgd, start | 0.5 | 0.5 | 0.5 |" in made
+    assert made.count("| plan | 1 | 0.00 | 0.00 | 0.200 | 0 | 1.00 | 0.5 to 0.5 | 500 |") == 2
+    assert made[0].startswith("| sgd, start | judgements |")
 
 
 def test_the_lower_bound_is_exceeded_by_chance_in_one_of_ten() -> None:
