@@ -5,8 +5,8 @@
 
 The folder gets a file for each network, state and optimiser; a campaign that was stopped continues there, and rules or
 orders of the judge's batches that were not run are added. Tables are printed at the end; `--tables` makes them from the
-existing files. `--data` names an archive of colour images with labels. `--rule module:function` adds a rule, a function
-of a `Task` that returns a rate for each batch size.
+existing files. `--data` names an archive of colour images with labels. `--rule` runs one rule, by its name or as
+`module:function`: a function of a `Task` that returns a rate for each batch size.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command("benchmarks.rates", __doc__, data="", orders=1, tables=False, quick=False)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--half", choices=("design", "holdout"), required=True)
-    parser.add_argument("--network", action="append", default=[])
-    parser.add_argument("--only", action="append", help="rule to run, of: " + ", ".join(RULES))
-    parser.add_argument("--rule", action="append", default=[])
+    parser.add_argument("--rule", action="append", help=f"default: {'; '.join(RULES)}")
     options = parser.parse_args(argv)
     options.folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    rules = {name: rule for name, rule in RULES.items() if name in (options.only or RULES)}
-    for given in options.rule:
-        module, function = given.split(":")
-        rules[given] = getattr(importlib.import_module(module), function)
-    chosen = [n for n in NETWORKS if n.half == options.half and n.name in (options.network or [n.name])]
+    rules = dict(RULES)
+    for given in options.rule or ():
+        if given not in RULES:
+            module, function = given.split(":")
+            rules[given] = getattr(importlib.import_module(module), function)
+    rules = {name: rules[name] for name in options.rule or RULES}
+    chosen = [network for network in NETWORKS if network.half == options.half]
     if options.quick:
         chosen = [n for n in chosen if n.source == "digits-8"]
     if not options.tables:

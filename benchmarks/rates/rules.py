@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -26,12 +25,7 @@ def trial(task: Task, size: int, rates: Sequence[float], steps: int) -> TrialRun
 
     def make(first: float) -> Optimizer:
         made, each = task.optimizer(task.model.parameters(), first), iter(rates)
-
-        def change(optimizer: Optimizer, *_: Any) -> None:
-            group = optimizer.param_groups[0]
-            group["lr"] = next(each, group["lr"])
-
-        made.register_step_pre_hook(change)
+        made.register_step_pre_hook(lambda own, *_: own.param_groups[0].update(lr=next(each, rates[-1])))
         return made
 
     batches = CommonBatches(samples=len(task.inputs), size=size, seed=task.seed)

@@ -302,14 +302,17 @@ def test_the_command_adds_a_rule_and_prints_tables(
 ) -> None:
     monkeypatch.setattr(command, "OPTIMISERS", ("adam",))
     monkeypatch.setattr(command, "STATES", ("start",))
+    tanh = next(n for n in NETWORKS if n.name == "tanh-squared-digits-torch")
+    monkeypatch.setattr(command, "NETWORKS", (tanh,))
     words = ["--folder", str(tmp_path), "--half", "design"]
-    own = ["--only", "usual default", "--rule", "benchmarks.rates.rules:usual", "--network"]
-    assert command.main([*words, *own, "tanh-squared-digits-torch"]) == 0
+    own = ["--rule", "usual default", "--rule", "benchmarks.rates.rules:usual"]
+    assert command.main([*words, *own]) == 0
     said = capsys.readouterr()
     assert "tanh-squared-digits-torch, start, adam: best rates" in said.err
     assert "| benchmarks.rates.rules:usual |" in said.out
     assert command.main([*words, "--tables"]) == 0
     assert capsys.readouterr().out == said.out
+    monkeypatch.setattr(command, "NETWORKS", NETWORKS)
     with pytest.raises(SystemExit, match="2"):
         command.main(words)
     assert "--data must name an archive of colour images" in capsys.readouterr().err
