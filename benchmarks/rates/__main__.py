@@ -4,9 +4,9 @@
     python -m benchmarks.rates --folder quick --half holdout --quick                # digits, SGD and AdamW: 5 minutes
 
 The folder gets a file for each network, state and optimiser; a campaign that was stopped continues there, and rules or
-orders of the judge's batches that were not run are added. Tables are printed at the end; `--tables` makes them from the
-existing files. `--data` names an archive of colour images with labels. `--rule` runs one rule, by its name or as
-`module:function`: a function of a `Task` that returns a rate for each batch size.
+orders of the judge's batches that were not run are added. Tables are printed at the end. `--data` names an archive of
+colour images with labels. `--rule` runs one rule, by its name or as `module:function`: a function of a `Task` that
+returns a rate for each batch size.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from benchmarks.rates.campaign import load, work
 from benchmarks.rates.networks import NETWORKS
 from benchmarks.rates.rules import RULES
 from benchmarks.rates.tables import tables
-from benchmarks.rates.task import OPTIMISERS, STATES, Ground, Kind
+from benchmarks.rates.task import OPTIMISERS, STATES, Ground
 from benchmarks.timing import command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run or continue a half, and print its tables."""
-    parser = command("benchmarks.rates", __doc__, data="", orders=1, tables=False, quick=False)
+    parser = command("benchmarks.rates", __doc__, data="", orders=1, quick=False)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--half", choices=("design", "holdout"), required=True)
     parser.add_argument("--rule", action="append", help=f"default: {'; '.join(RULES)}")
@@ -44,15 +44,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = [network for network in NETWORKS if network.half == options.half]
     if options.quick:
         chosen = [n for n in chosen if n.source == "digits-8"]
-    if not options.tables:
-        if not options.data and any(network.source.startswith("images") for network in chosen):
-            parser.error("--data must name an archive of colour images")
-        for network in chosen:
-            for state in STATES:
-                for optimiser in ("sgd", "adamw") if options.quick else OPTIMISERS:
-                    ground = Ground(network, Kind(network.name, state, optimiser), options.data or None)
-                    for line in work(ground, rules, options.folder, options.orders):
-                        print(line, file=sys.stderr, flush=True)
+    if not options.data and any(network.source.startswith("images") for network in chosen):
+        parser.error("--data must name an archive of colour images")
+    for network in chosen:
+        for state in STATES:
+            for optimiser in ("sgd", "adamw") if options.quick else OPTIMISERS:
+                ground = Ground(network, state, optimiser, options.data or None)
+                for line in work(ground, rules, options.folder, options.orders):
+                    print(line, file=sys.stderr, flush=True)
     print(tables([load(file) for file in sorted(options.folder.glob("*.json"))]))
     return 0
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ def searched(loss: Callable[[int], float], first: int, stride: int) -> dict[int,
 class Result:
     """Everything of a setting; see the module. Batch sizes and places are strings, as in the file."""
 
-    kind: Sequence[str]
+    kind: list[str]
     reference: float
     losses: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     rules: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -111,10 +111,10 @@ def load(file: Path) -> Result:
 
 def work(ground: Ground, rules: Mapping[str, Rule], folder: Path, orders: int = 1) -> Iterator[str]:
     """Measure what the file of a setting lacks, with so many orders of the judge's batches; yield lines to print."""
-    kind = ground.kind
-    make, usual = OPTIMISERS[kind.optimiser]
+    kind = [ground.network.name, ground.state, ground.optimiser]
+    make, usual = OPTIMISERS[ground.optimiser]
     file = folder / f"{'+'.join(kind)}.json"
-    result = load(file) if file.exists() else Result([*kind], ground.reference)
+    result = load(file) if file.exists() else Result(kind, ground.reference)
 
     def judged(size: int, at: int, most: int = 1) -> float:
         runs = result.losses.setdefault(str(size), {}).setdefault(str(at), [])
@@ -139,7 +139,7 @@ def work(ground: Ground, rules: Mapping[str, Rule], folder: Path, orders: int = 
         for at in {*map(int, result.losses[str(size)]), *(place(given) for given in answers if given)}:
             judged(size, at, orders)
         for name, (free, instead_of) in RATE_FREE.items():
-            if kind.optimiser in instead_of:
+            if ground.optimiser in instead_of:
                 runs = result.replaced.setdefault(name, {}).setdefault(str(size), [])
                 runs.extend(ground.judge(size, order, free) for order in range(len(runs), orders))
         save(file, result)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -38,14 +38,6 @@ _WARM_STEPS, _WARM_RATE, _WARM_SIZE = 100, 1e-3, 64
 """Training with Adam that leads to the checkpoint."""
 
 
-class Kind(NamedTuple):
-    """Setting of a task."""
-
-    network: str
-    state: str
-    optimiser: str
-
-
 @dataclass
 class Task:
     """What a rule is given. A rule is a function of it that returns a rate, or None, for each batch size.
@@ -62,6 +54,8 @@ class Task:
         Batch sizes, ascending, and the number of steps for which the rates are wanted.
     seed
         For the order of the rule's batches; the judge has other orders.
+    usual
+        Usual default rate of the optimiser.
     spent
         Training steps that the optimisers of the rule have taken.
     """
@@ -74,16 +68,15 @@ class Task:
     sizes: tuple[int, ...] = SIZES
     steps: int = STEPS
     seed: int = 0
+    usual: float = field(init=False)
     spent: int = field(default=0, init=False)
 
-    @property
-    def usual(self) -> float:
-        """Usual default rate of the optimiser."""
-        return OPTIMISERS[self.optimiser][1]
+    def __post_init__(self) -> None:
+        self._make, self.usual = OPTIMISERS[self.optimiser]
 
     def optimizer(self, parameters: Iterable[nn.Parameter], rate: float) -> Optimizer:
         """Return a new optimiser, whose steps are counted."""
-        made = OPTIMISERS[self.optimiser][0](parameters, rate)
+        made = self._make(parameters, rate)
         made.register_step_post_hook(self._count)
         return made
 
@@ -100,34 +93,35 @@ class Ground:
 
     Attributes
     ----------
-    network, kind
-        Network, and the setting.
+    network, state, optimiser
+        Network, one of `STATES`, and name of the optimiser.
     images
         Archive of colour images; None if the network takes other samples.
     """
 
     network: Network
-    kind: Kind
+    state: str
+    optimiser: str
     images: str | None = None
 
     @cached_property
     def data(self) -> tuple[Tensor, Tensor]:
         """Inputs and targets in the form that the loss takes."""
-        drawn = samples_of(self.network.source, _SEEDS[self.kind.optimiser], images=self.images)
+        drawn = samples_of(self.network.source, _SEEDS[self.optimiser], images=self.images)
         return drawn.inputs, self.network.targets(drawn.targets)
 
     @cached_property
     def model(self) -> nn.Module:
         """Model in its state."""
-        model = self.network.built(_SEEDS[self.kind.optimiser])
-        if self.kind.state == "checkpoint":
+        model = self.network.built(_SEEDS[self.optimiser])
+        if self.state == "checkpoint":
             optimizer = Adam(model.parameters(), lr=_WARM_RATE)
             self._train(model, optimizer, size=_WARM_SIZE, steps=_WARM_STEPS, order=99)
         return model
 
     def task(self) -> Task:
         """Return the task for a rule."""
-        return Task(copy.deepcopy(self.model), *self.data, self.network.loss, self.kind.optimiser)
+        return Task(copy.deepcopy(self.model), *self.data, self.network.loss, self.optimiser)
 
     @cached_property
     def reference(self) -> float:
@@ -136,9 +130,7 @@ class Ground:
         own = float(self.network.loss(outputs, self.data[1]))
         return min(own, constant_loss(self.network.loss, outputs, self.data[1]))
 
-    def judge(
-        self, size: int, order: int, make: Callable[[Iterable[nn.Parameter]], Optimizer], steps: int = STEPS
-    ) -> float:
+    def judge(self, size: int, order: int, make: Callable[[Any], Optimizer], steps: int = STEPS) -> float:
         """Train with an optimiser on the judge's batches; return the loss of all data in evaluation mode at the end.
 
         Infinite if the loss is no longer finite.
