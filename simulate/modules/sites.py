@@ -28,7 +28,7 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from simulate.modules.attention import attention, is_plain, lend, projection
 from simulate.objectives import Batch, Objective
-from simulate.objectives.additivity import asked_once, largest_batch, spaced, spread_samples
+from simulate.objectives.additivity import asked_once, largest_batch, shared_answers, spaced, spread_samples
 from simulate.objectives.batches import joined, rows, window
 from simulate.objectives.derivatives import alike, graph_nodes, normal, slopes
 from simulate.objectives.restoring import draws
@@ -108,7 +108,7 @@ def _in_expected_order(objective: Objective, outputs: Tensor, sites: Sequence[Si
         return True
     if any(len(site.nudge) % samples for site in sites):
         return False
-    known = objective.answers.setdefault("orders", {1: True})
+    known = shared_answers(objective).setdefault("orders", {1: True})
     if samples not in known:
         known[samples] = trusted(objective) or _scales_by_sample(outputs, sites)
     return known[samples]

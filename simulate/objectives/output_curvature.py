@@ -22,8 +22,8 @@ from torch.nn import functional
 
 from simulate.objectives.batches import Batch, cuts
 from simulate.objectives.derivatives import directional
+from simulate.objectives.fingerprints import hooked
 from simulate.objectives.objective import Objective
-from simulate.objectives.soundness import hooked
 
 OutputHessian = Callable[[Tensor], Tensor]
 """Product of the second derivative with a change of the outputs of one batch."""

@@ -63,7 +63,7 @@ OWN = {
     "report": [*(name for name, _ in OPTIONS), "--json"],
     "replay": [*(name for name, _ in OPTIONS), "--json"],
     "plot": ["--output"],
-    "claims": ["--paper", "--status", "--json"],
+    "claims": ["--paper", "--entry", "--status", "--json"],
     "gallery": ["--list", "--output", "--seed", "--device", "--data"],
 }
 """Options by command."""
@@ -73,7 +73,7 @@ def command_lines() -> st.SearchStrategy[list[str]]:
     def line(command: str) -> st.SearchStrategy[list[str]]:
         some = st.lists(st.sampled_from(OWN[command]).flatmap(of_option), max_size=4)
         names = [*PICTURES * 2, *WORDS] if command == "gallery" else [*PATHS, "good", "good", "", "a\0b"]
-        most = {"plot": 1, "replay": 1, "gallery": 3}.get(command, 0)
+        most = {"plot": 1, "replay": 1, "gallery": 3, "claims": 2}.get(command, 0)
         named = st.lists(st.sampled_from(names), min_size=command == "replay", max_size=most)
         return st.tuples(some, named).map(lambda made: [command, *made[1], *(w for o in made[0] for w in o)])
 

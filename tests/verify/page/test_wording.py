@@ -135,7 +135,8 @@ def test_absolute_margins_are_no_share_of_a_prediction() -> None:
     widest = [cards.margin_width(made) for made in by_margin([share, slope, log])]
     assert widest == ["a factor of 1.5", "0.24", "3 %"]
     local = dataclasses.replace(slope, kind="mean", quantity="local exponent of the rate in the batch size")
-    assert how_far(slope) == how_far(local) == "exponent −0.5, measured 0"
+    assert how_far(slope) == "exponent: −0.5, measured 0"
+    assert how_far(local) == "exponent in the batch size: −0.5, measured 0"
     claim = CLAIMS["karakida2019/span-of-top"]
     words = judged(claim, *(point({"a": half}, -0.5, 0.24, -0.5, half) for half in (0.1, 0.05)))
     assert words.endswith(" A theory off by 0.34 at every point would have been told from the truth.")

@@ -55,6 +55,10 @@ class WrongTable(NamedTuple):
         """Number of lines."""
         return sum(map(len, self.papers.values()))
 
+    def entries(self, paper: str) -> set[str]:
+        """The statements of a paper that have a line."""
+        return {name for line in self.papers.get(paper, ()) for name in line.entries}
+
 
 def misprint_table(results: Results) -> WrongTable:
     """All that our copies misprint, in the order of the entries; a formula of a statement is one line."""
