@@ -35,10 +35,10 @@ from verify.practice.measure.matrices import (
     PROBES,
     MeasuredMatrix,
     Search,
+    dense_rows,
     difference_norm,
     extend,
     more_probes,
-    rows_of,
     whole_matrix,
 )
 from verify.practice.measure.measurement import (
@@ -363,7 +363,7 @@ class _Pair:
 
     def _whole(self) -> tuple[MeasuredMatrix, MeasuredMatrix, Number]:
         with self._spent.part(_EIGENVALUES):
-            rows = [rows_of(each) for each in (self.hessian, self.gauss_newton)]
+            rows = [dense_rows(each) for each in (self.hessian, self.gauss_newton)]
         eps = torch.finfo(self.hessian.dtype).eps
         first, second = (whole_matrix(each, eps, self._count, lowest=k == 0) for k, each in enumerate(rows))
         return first, second, Number.exact(float((rows[0] - rows[1]).norm()))

@@ -14,9 +14,9 @@ from verify.practice.measure.matrices import (
     PROBES,
     MeasuredMatrix,
     Search,
+    dense_rows,
     extend,
     more_probes,
-    rows_of,
     whole_matrix,
 )
 from verify.practice.measure.measurement import Layer, Number
@@ -109,7 +109,7 @@ def layered(
 def _block(inside: Operator, rng: np.random.Generator, passes: float, tolerance: float) -> MeasuredMatrix:
     products = int(passes / HESSIAN)
     if inside.dim <= products:
-        return whole_matrix(rows_of(inside), torch.finfo(inside.dtype).eps, 1, lowest=False)
+        return whole_matrix(dense_rows(inside), torch.finfo(inside.dtype).eps, 1, lowest=False)
     search = Search(inside, rng, 1, lowest=False)
     made = extend(search, 0.6 * products)
     search.freeze()

@@ -424,7 +424,7 @@ def _standard_error(samples: Floats) -> float:
 # --- whole -------------------------------------------------------------------------------------------------------
 
 
-def rows_of(operator: Operator) -> Tensor:
+def dense_rows(operator: Operator) -> Tensor:
     """Return all rows of a matrix, in double precision on the CPU."""
     rows = operator(torch.eye(operator.dim, dtype=operator.dtype, device=operator.device))
     return rows.double().cpu()
