@@ -41,7 +41,8 @@ def add(commands: Any, command: Command) -> None:
     plan.add_argument("--batch-sizes", metavar="B,B", help=sizes)
     for flag, metavar, names, text in (
         ("--optimizer", "NAME", ("sgd", "momentum", "adam", "adamw"), "sgd (default), momentum, adam or adamw"),
-        ("--score", "LOSS", ("training", "held-out", "online"), "choose by training (default), held-out or online loss"),
+        ("--score", "LOSS", ("training", "held-out", "online"),
+         "choose by training (default), held-out or online loss"),
     ):  # fmt: skip
         plan.add_argument(flag, metavar=metavar, choices=names, default=names[0], help=text)
     _put(
