@@ -146,14 +146,6 @@ def test_orders_are_new_in_each_epoch_and_steps_are_their_batches(drop_last: boo
     assert CommonBatches(samples=10, size=4, seed=2).at(0).tolist() != batches.at(0).tolist()
 
 
-def test_untrained_is_the_loss_of_the_same_batches(model: nn.Module) -> None:
-    before = everything(model)
-    training = of(model)
-    still = TrialRun(training, 1e-30).until(9)
-    assert_allclose(training.untrained(6, 9), np.mean(still.losses[6:]), rtol=1e-12)
-    assert everything(model) == before
-
-
 def test_a_run_is_lost_where_its_loss_leaves() -> None:
     line = nn.Linear(1, 1, bias=False)
     nn.init.zeros_(line.weight)
