@@ -18,8 +18,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from simulate import _checks, _memory, lanczos
+from simulate import _checks, _memory
 from simulate.lanczos import AnyMatrix, Operator, Tridiagonal, as_operator
+from simulate.lanczos.gauss import recurrence
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.probes import probe_count, random_signs
 from simulate.lanczos.products import EXHAUSTED
@@ -295,7 +296,7 @@ def density(
                 return products
 
             reporting = replace(operator, product=product)
-        found = lanczos.tridiagonal(reporting, starts, steps)
+        found = recurrence(reporting, starts, steps)
         nodes, _ = found.quadrature()
         low, high, size = float(nodes.min()), float(nodes.max()), float(np.abs(nodes).max())
         # for a multiple of the identity the range is rounding: the width then follows its size, or is 0.01

@@ -278,7 +278,6 @@ REFUSED = [
     (reduced.signed_projections_top, {"block": BLOCK, "samples": 3, "rank": 2, "spike": 1.0}, {"dim": [6]}),
     (networks.mlp_logits, {"weights": [], "x": torch.ones(1, 2)}, {"activation": ["swish"]}),
     (networks.weight_count, {}, {"widths": [(5,), *((4, n) for n in NO_SIZE)]}),
-    (networks.mlp_weights, {"rng": rng(), "widths": (5, 2)}, {"gain": ["xavier"]}),
     (networks.LeNet5, {"rng": rng()}, {"pooling": ["mean"], "channels": NO_SIZE, "classes": NO_SIZE}),
     (networks.Vgg, {"rng": rng(), "stages": ((3,), (4,))}, {"side": (6, *NO_SIZE)}),
     (data.digits, {}, {"size": [(2, 8, 8)]}),

@@ -49,7 +49,7 @@ def test_a_softmax_before_the_loss_is_seen(
     assert [SOFTMAX in line for line in told] == [True] * expected
 
 
-@pytest.mark.parametrize("words", ["measure --top 1", "plan --batch-sizes 2 --steps 4 --no-linearised"])
+@pytest.mark.parametrize("words", ["measure --top 1", "plan --batch-sizes 2 --steps 4"])
 def test_both_commands_tell_it_in_text_json_and_page(words: str, capsys: Any) -> None:
     Path("own.py").write_text("from torch import nn\nnet = nn.Sequential(nn.Linear(4, 3), nn.Softmax(1))\n")
     np.savez("data.npz", x=np.ones((N, 4)), y=np.ones(N, dtype=int))
