@@ -346,7 +346,8 @@ class Search:
             density=self._smeared(),
         )
         vector = numbers(self._chain.rows.combined(pairs.coordinates[:, :1])[0])
-        left = [*_open_ranks(matrix.top), *(name for name, factor in off.items() if factor > 1)]
+        lowest = ["lowest eigenvalue"] * (matrix.lowest is not None and not matrix.lowest.converged)
+        left = [*_open_ranks(matrix.top), *lowest, *(name for name, factor in off.items() if factor > 1)]
         return MeasuredMatrix(matrix, vector, ", ".join(left))
 
     def _smeared(self) -> SmearedDensity | None:
@@ -410,10 +411,8 @@ def _open_ranks(top: tuple[Eigenvalue, ...]) -> list[str]:
     ['eigenvalues 3 to 5']
     """
     ranks = [k + 1 for k, each in enumerate(top) if not each.converged]
-    if not ranks:
-        return []
-    if len(ranks) == 1:
-        return [f"eigenvalue {ranks[0]}"]
+    if len(ranks) < 2:
+        return [f"eigenvalue {rank}" for rank in ranks]
     whole = ranks == list(range(ranks[0], ranks[-1] + 1))
     return [
         f"eigenvalues {ranks[0]} to {ranks[-1]}" if whole else f"eigenvalues {', '.join(map(str, ranks))}"
