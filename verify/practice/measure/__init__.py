@@ -426,7 +426,9 @@ def _line(
         return ()
     spent.spend(_LINE_PASSES)
     slope = float(gradient.double().cpu().numpy() @ found.vector)
-    line = loss_line(objective, found.vector, found.matrix.top[0], slope)
+    # the sign of an eigenvector is arbitrary: the loss rises along it
+    sign = -1.0 if slope < 0 else 1.0
+    line = loss_line(objective, sign * found.vector, found.matrix.top[0], abs(slope))
     return () if line is None else (line,)
 
 
