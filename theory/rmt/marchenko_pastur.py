@@ -326,7 +326,7 @@ def _share_below(s: Floats, k: Floats, c: float, gap: float) -> Floats:
     -1 <= c < 0 counts from the upper edge; `gap` is 1 - c.
     """
     share, product, square = 2 / math.pi * np.arctan2(s, k), s * k, s * s
-    if abs(c) < 0.01:
+    if abs(c) < 0.02:
         share += product * polyval(1 - 2 * square, 2 / math.pi * _sine_series(c))
     else:
         sign, rest = math.copysign(1.0, c), gap / abs(2 * c)
