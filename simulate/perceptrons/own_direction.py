@@ -101,7 +101,9 @@ def top_eigenvectors(samples: Samples, count: int) -> Tensor:
         device=samples.device,
     )
     accuracy, enough = _ROUNDINGS * torch.finfo(samples.dtype).eps, 4 * samples.dim
-    found = extremes(mean, np.random.default_rng(0), largest=count, tolerance=accuracy, steps=enough)
+    found = extremes(
+        mean, 0, largest=count, tolerance=accuracy, certified=True, steps=enough, kept=samples.dim + count
+    )
     if not found.converged.all():
         raise ValueError(f"count must be small enough for Lanczos to converge, got {count}: {found.stopped}")
     return torch.from_numpy(np.ascontiguousarray(found.vectors.T)).to(samples.device, samples.dtype)
