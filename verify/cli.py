@@ -217,7 +217,7 @@ def _add_claims(commands: Any) -> None:
 
 def _add_plot(commands: Any) -> None:
     add = _command(
-        commands, "plot", _plot, "redraw the report and its plots, or draw one figure", "[RESULTS.JSON]"
+        commands, "plot", _plot, "draw the report of a run again, or one figure", "[RESULTS.JSON]"
     ).add_argument
     add(
         "file",
@@ -225,7 +225,7 @@ def _add_plot(commands: Any) -> None:
         metavar="RESULTS.JSON",
         help="results of a run, file or folder (default: losscurv-report)",
     )
-    add("--output", metavar="FOLDER", help="folder for report and plots (default: as the results)")
+    add("--output", metavar="FOLDER", help="folder for the report (default: as the results)")
     add("--one-file", action="store_true", help="write the whole report into report.html")
     add("--claim", metavar="ID", help="draw this claim or observation; judge it first if the results lack it")
     add("--main", action="store_true", help="draw one figure with the main plots of the run")
@@ -396,7 +396,6 @@ def _claims(options: argparse.Namespace) -> int:
 
 def _plot(options: argparse.Namespace) -> int:
     from simulate.monte_carlo import default_workers
-    from verify.page import plots
     from verify.reporting import publish
     from verify.results import edited
     from verify.running.options import REPORT_DIR, load_results, require_writable
@@ -414,11 +413,9 @@ def _plot(options: argparse.Namespace) -> int:
         _tell(f"results file {file} was edited after its run (its sha256 does not match); the page says so")
     folder = Path(options.output) if options.output else (file if file.is_dir() else file.parent)
     require_writable(folder, "--output")
-    with Heartbeat(_say, "drawing the plots"):
-        written = plots.save_all(results, folder / "plots")
+    with Heartbeat(_say, "drawing the figures"):
         page = publish(results, folder, default_workers(), one_file=options.one_file)
     _line("", "")
-    print(f"{len(written)} plots: {escaped(str(folder / 'plots'))}")
     print(f"report: {escaped(str(page))}")
     return AS_EXPECTED
 

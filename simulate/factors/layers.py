@@ -299,12 +299,11 @@ def _group_parameters(objective: Objective) -> tuple[list[tuple[int, ...]], list
     if not sites.by_sample(objective):
         raise ValueError(_ELSEWHERE)
     with objective.measured(), torch.enable_grad():
-        try:
-            found = sites.visited(objective, objective.leaves(), objective.few())[1]
-        except sites.ElsewhereError:
-            raise ValueError(_ELSEWHERE) from None
+        passed = sites.visited_or_none(objective, objective.leaves(), objective.few())
+    if passed is None:
+        raise ValueError(_ELSEWHERE)
     layers: dict[int, tuple[nn.Module, tuple[int, ...]]] = {}
-    for site in found:
+    for site in passed[1]:
         ordered = sorted(site.places.items(), reverse=True)  # the weight before the bias
         layers[id(site.layer)] = site.layer, tuple(place for _, place in ordered)
     owners = Counter(place for _, own in layers.values() for place in own)

@@ -101,6 +101,16 @@ def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tup
     return outputs, sites
 
 
+def visited_or_none(
+    objective: Objective, leaves: Sequence[Tensor], batch: Batch
+) -> tuple[Tensor, list[Site]] | None:
+    """Return what `visited` does, or None if parameters act elsewhere for these samples."""
+    try:
+        return visited(objective, leaves, batch)
+    except ElsewhereError:
+        return None
+
+
 def _in_expected_order(objective: Objective, outputs: Tensor, sites: Sequence[Site], samples: int) -> bool:
     """Whether the sites have the samples in order, as `by_sample` requires."""
     # a model may reorder samples by the size of the batch: the first batch of each size is tested

@@ -564,9 +564,10 @@ def _contradictions_along(line: _Line) -> tuple[set[int], bool]:
     quick = [(after - before).div_(_FIRST) for after, before in zip(line.at(_FIRST), here, strict=True)]
     if not all(bool(t.sum().isfinite()) for t in (*here, *expected, *quick)):
         return set(), False
-    suspects = [i for i, s in enumerate(quick) if _gap(s, expected[i]) > _TOLERANCE * _larger(s, expected[i])]
+    suspects = [i for i, s in enumerate(quick) if not _agree(s, expected[i])]
+    everywhere = all(bool(part.any()) for part in here[1:])
     if not suspects:
-        return set(), all(bool(part.any()) for part in here[1:])
+        return set(), everywhere
     rounding, found = line.rounding(here), {i: list[_Difference]() for i in suspects}
     for step in _STEPS:
         after, before = line.at(step), line.at(-step)
@@ -577,7 +578,10 @@ def _contradictions_along(line: _Line) -> tuple[set[int], bool]:
             noise = max(float(rounding[i] / step), max(lost[1:]) if i else lost[0])
             slope, apart = (ahead + back) / (2 * step), float((ahead - back).norm() / step)
             found[i].append(_Difference(slope, apart, noise, lost[i]))
-    return {i for i in suspects if _contradicted(found[i], expected[i])}, False
+    wrong = {i for i in suspects if _contradicted(found[i], expected[i])}
+    # steps may pass kinks, but then a smaller one agrees
+    close = all(any(_agree(d.slope, expected[i]) for d in found[i]) for i in suspects)
+    return wrong, everywhere and close and not wrong
 
 
 def _contradicted(found: Sequence[_Difference], expected: Tensor) -> bool:
@@ -590,6 +594,10 @@ def _contradicted(found: Sequence[_Difference], expected: Tensor) -> bool:
     settled = _SURE * doubt <= min(float(one.norm()), float(other.norm())) + max(d.lost for d in fine)
     off = min(_gap(one, expected), _gap(other, expected))
     return settled and off > _SURE * max(doubt, _TOLERANCE * _larger(other, expected))
+
+
+def _agree(one: Tensor, other: Tensor) -> bool:
+    return _gap(one, other) <= _TOLERANCE * _larger(one, other)
 
 
 def _gap(one: Tensor, other: Tensor) -> float:

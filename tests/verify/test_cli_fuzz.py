@@ -18,7 +18,7 @@ from hypothesis import given, settings, strategies as st
 from tests.verify import toy_claims
 from verify import gallery, results
 from verify.cli import main
-from verify.page import plots, report
+from verify.page import report
 from verify.running import request
 from verify.running.options import LARGEST_SEED, MOST_REPLICATES, OPTIONS
 
@@ -90,7 +90,6 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         toy_claims.replace_all(patch, *CLAIMS)
         patch.setattr(request, "default_workers", lambda *_: 1)
         patch.setattr(report, "write", _written)
-        patch.setattr(plots, "save_all", lambda made, where: [])
         patch.setattr(
             gallery, "save_picture", lambda picture, setting, where: [where / f"{picture.name}.png"] * 2
         )

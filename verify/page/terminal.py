@@ -18,7 +18,7 @@ from verify.escapes import escaped
 from verify.judging.judge import labels
 from verify.model import AnyClaim, raised
 from verify.model.inventory import Paper
-from verify.page import ratios, wording
+from verify.page import wording
 from verify.page.statements import short_authors
 from verify.page.vocabulary import SYMBOLS
 from verify.results import InventoryRow, Observed, PointOutcome, Row
@@ -179,19 +179,6 @@ def _cells_with_headings(head: Sequence[str], cells: Sequence[str], room: int) -
     """Return the cells of a row with their headings, as indented lines below its first cell."""
     named = (f"{name} {cell}" for name, cell in zip(head, cells, strict=True) if cell)
     return wrapped_text(", ".join(named), room, " " * 4)
-
-
-def observed_block(observations: Sequence[Observed]) -> str:
-    """A line per observation, and one per column of ratios: where most of them lie, and the farthest from 1."""
-    lines = ["observed, not judged; ratios are predicted over measured, 1 is perfect"]
-    for made in observations:
-        rows = sum(len(group.rows) for group in made.groups)
-        facts = f"{rows} rows, {made.replicates} replicates, {made.seconds:.1f} s"
-        lines.append(f"  {made.id}: {'BROKEN' if made.error else facts}")
-        for heading, values in ratios.ratio_columns(made).items():
-            name = textwrap.shorten(heading, 42, placeholder="...")
-            lines.append(f"    {name:<42}  {ratios.middle_and_worst(values, 3, plain=True)}")
-    return "\n".join(lines)
 
 
 def surprise_block(row: Row | Observed) -> str:

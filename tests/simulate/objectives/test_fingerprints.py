@@ -20,6 +20,7 @@ class Switched(nn.Module):
     """A model whose forward pass changes by flags of its own, of its class, in a buffer, or of everybody."""
 
     of_class = False
+    switch: Tensor
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,11 +113,11 @@ def test_a_changed_model_is_asked_anew(
 def test_another_loss_is_asked_about_anew() -> None:
     """Also a loss whose own attribute changes."""
 
-    class Scaled(nn.CrossEntropyLoss):
+    class Scaled(nn.Module):
         detached = False
 
         def forward(self, z: Tensor, y: Tensor) -> Tensor:
-            return super().forward(z, y) * (z.detach() if self.detached else z).square().sum()
+            return nn.functional.cross_entropy(z, y) * (z.detach() if self.detached else z).square().sum()
 
     loss = Scaled()
     objective(Switched(), loss).require_sound()
@@ -190,3 +191,24 @@ def test_products_are_those_of_a_first_objective() -> None:
     model, vector = Switched(), torch.ones(28)
     first, second = (hessian(objective(model)) @ vector for _ in range(2))
     assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("middle", ["convolution", "linear"])
+def test_single_precision_is_checked_with_buffers_and_fixed_parameters(middle: str) -> None:
+    """In double precision, to which they have to be converted too."""
+
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(4, 3), nn.Linear(3, 3)
+            self.middle = (
+                nn.BatchNorm2d(1) if middle == "convolution" else nn.Linear(3, 3).requires_grad_(False)
+            )
+
+        def forward(self, x: Tensor) -> Tensor:
+            h = self.first(x) * self.first.weight.detach().norm()
+            h = h[:, None, None] if middle == "convolution" else h
+            return self.last(self.middle(h).flatten(1))
+
+    with pytest.raises(ValueError, match="must agree with finite differences"):
+        objective(Scaled()).require_sound()
