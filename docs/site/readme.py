@@ -83,10 +83,10 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "trace   ",
         "Goldilocks",
     ),
-    "plan --model my_net.py:build --data digits --batch-sizes 16,64 --no-linearised": (
-        " B  start",
-        "16  ",
-        "64  ",
+    "plan --model my_net.py:build --data digits --batch-sizes 16,64": (
+        "batch size",
+        " " * 8 + "16",
+        " " * 8 + "64",
     ),
 }
 """Commands, with the beginnings of the lines of their output that are shown."""
