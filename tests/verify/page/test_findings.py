@@ -16,6 +16,7 @@ from tests.verify.results.sample_results import sample
 from tests.verify.results.sample_rows import point, row
 from verify.claims import registry
 from verify.page.counts import run_verdict
+from verify.page.outcomes import outcome_of, reading_mark
 from verify.page.report.findings import CHOSEN, Finding, findings
 from verify.page.report.glance import BINS, GROUPS, strips
 from verify.page.report.tables import error_table, misprint_table
@@ -218,6 +219,23 @@ def test_statements_are_counted_once_and_claims_where_there_are_none() -> None:
     for inventory, holding in (listed, "1 of 3 statements holds"), ([], "1 of 3 claims holds"):
         found = run_verdict(run(rows, inventory))
         assert found.outcomes == [("holds", holding), corrected, ("fails", "1 does not")]
+
+
+@pytest.mark.parametrize(
+    ("standing", "statement", "reading"),
+    [
+        ("as strong as stated", "fails", "fails"),
+        ("outside its range", "limits", "limits"),
+        ("misprint", "corrected", "corrected"),
+        ("ours", "limits", "fails"),
+    ],
+)
+def test_what_a_reading_that_disagrees_says_of_its_statement(
+    standing: str, statement: str, reading: str
+) -> None:
+    wrong = failing("a", standing)
+    assert (outcome_of([made("b", "theorem 1"), wrong]), reading_mark(wrong)) == (statement, reading)
+    assert outcome_of([wrong, made("c", "theorem 1", standing="corrected")]) == statement
 
 
 def test_a_quoted_formula_is_left_out_beside_the_formula_itself() -> None:
