@@ -20,40 +20,36 @@ def add(commands: Any, command: Command) -> None:
     _put(
         measure,
         ("--top", "number of largest eigenvalues (default 10)", "N", int, 10),
-        ("--layers", "measure each layer too (about 80 products per layer)"),
-        ("--factors", "errors of KFAC and EKFAC (about 40 products per layer)"),
+        ("--layers", "measure each layer too (50 passes per layer)"),
+        ("--factors", "errors of KFAC and EKFAC (13 passes per layer)"),
         ("--save-vectors", "save the top eigenvectors of the Hessian", "FILE", str, None),
-        ("--probes", "random vectors per estimate at first (default 20)", "N", int, 20),
         ("--tolerance", "relative standard error to aim for (default 0.05)", "SHARE", float, 0.05),
         (
             "--budget",
-            "most matrix-vector products (default 3000); the first estimates (about 500 for --top 10) are always made",
+            "most passes, each the cost of one forward and backward pass (default: those for the largest eigenvalue,"
+            " and 200)",
             "N",
-            int,
-            3000,
+            float,
+            None,
         ),
     )
-    sizes = f"{_REQUIRED}\n       --batch-sizes B,B"
-    plan = command(commands, "plan", _plan, "choose a learning rate for each batch size by trial runs", sizes)
+    plan = command(
+        commands, "plan", _plan, "choose a learning rate for each batch size by trial runs", _REQUIRED
+    )
     _add_problem(plan, "losscurv-plan")
-    plan.add_argument(
-        "--batch-sizes",
-        required=True,
-        metavar="B,B",
-        help="batch sizes to plan for, such as 16,32,64",
-    )
-    plan.add_argument(
-        "--optimizer",
-        metavar="NAME",
-        choices=("sgd", "momentum", "adam", "adamw"),
-        default="sgd",
-        help="sgd (default), momentum, adam or adamw",
-    )
+    for flag, metavar, names, default, text in (
+        ("--optimizer", "NAME", ("sgd", "momentum", "adam", "adamw"), "sgd", "sgd (default), momentum, adam or adamw"),
+        ("--score", "LOSS", ("training", "held-out", "online"), "training",
+         "loss to choose by: training (default), held-out or online (that of the last batches)"),
+    ):  # fmt: skip
+        plan.add_argument(flag, metavar=metavar, choices=names, default=default, help=text)
     _put(
         plan,
+        ("--batch-sizes", "such as 16,64 (default: that of the data loader, else 64)", "B,B", str, None),
         ("--momentum", "momentum (default 0 for sgd, 0.9 for momentum)", "BETA", float, None),
         ("--weight-decay", "weight decay as in torch (default 0; adamw 0.01)", "RATE", float, None),
-        ("--rate", "learning rate of the first trial run, such as yours", "RATE", float, None),
+        ("--clip", "largest norm of the gradient", "NORM", float, None),
+        ("--rate", "learning rate around which the search begins", "RATE", float, None),
         (
             "--steps",
             "training steps for which rates are chosen (default 200, or 5 epochs of up to 5120 samples if more)",
@@ -61,16 +57,11 @@ def add(commands: Any, command: Command) -> None:
             int,
             None,
         ),
-        ("--seconds", "about how long the trial runs may take; lowers --steps", "S", float, None),
-        ("--intended", "steps of your whole training, to be printed", "N", int, None),
+        ("--seconds", "most time for the trial runs", "S", float, None),
         ("--drop-last", "leave out the short last batch of each epoch"),
         ("--evaluation", "train in evaluation mode, as model.eval() sets it"),
-        ("--adam-rate", "a good rate of Adam, to be scaled to each batch size", "RATE", float, None),
-        ("--adam-batch", "batch size of --adam-rate", "B", int, None),
+        ("--curvature", "add stability limits of plain SGD from curvature"),
     )
-    plan.add_argument("--no-trials", dest="trials", action="store_false", help="skip the trial runs")
-    skipped = "skip the stability limits from curvature"
-    plan.add_argument("--no-linearised", dest="linearised", action="store_false", help=skipped)
 
 
 def _put(parser: argparse.ArgumentParser, *options: tuple[Any, ...]) -> None:
@@ -126,7 +117,7 @@ def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
         ),
         (
             "--checkpoint",
-            f"state_dict to load{', or a quoted pattern of files' * measured}; code in it is never run",
+            "state_dict to load; code in it is never run",
             "FILE",
             str,
             None,

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.testing import assert_close
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import losscurv
@@ -57,13 +58,13 @@ CALLS = {
 
 @pytest.mark.parametrize("form", CALLS)
 def test_a_network_is_measured_however_its_data_come(form: str) -> None:
-    found = losscurv.measure(*CALLS[form](), top=1, budget=0)
+    found = losscurv.measure(*CALLS[form](), top=1)
     matrix = losscurv.hessian(losscurv.Objective(network(), samples())).dense()
     assert found.samples == SAMPLES
     assert found.hessian.top[0].value == pytest.approx(float(torch.linalg.eigvalsh(matrix)[-1]), rel=1e-6)
 
 
-FEW = {"batch_sizes": 8, "steps": 20, "linearised": False}
+FEW = {"batch_sizes": 8, "steps": 20}
 
 
 @pytest.mark.parametrize("form", ["a pair", "a loss of model and batch", "an Objective of batches"])
@@ -75,7 +76,7 @@ def test_a_rate_is_planned_however_the_data_come(form: str) -> None:
 
 def test_the_batch_size_of_a_plan_is_that_of_the_loader() -> None:
     for data, size in ((loader(16), 16), (loader(64), SAMPLES), (samples(), SAMPLES)):
-        found = losscurv.plan(network(), data, steps=20, linearised=False)
+        found = losscurv.plan(network(), data, steps=20)
         assert [at.batch_size for at in found.trials] == [size]
 
 
@@ -95,7 +96,7 @@ class Counted(Dataset[Any]):
 def test_samples_that_are_not_asked_for_are_not_read(shuffle: bool | None) -> None:
     data = Counted()
     given = data if shuffle is None else DataLoader(data, 32, shuffle=shuffle)
-    found = losscurv.measure(network(), given, samples=128, top=1, budget=0, seed=3)
+    found = losscurv.measure(network(), given, samples=128, top=1, seed=3)
     assert found.samples == len(data.read) == 128
     assert sorted(data.read) == sorted(np.random.default_rng(3).choice(20_000, 128, replace=False).tolist())
 
@@ -109,20 +110,20 @@ class Scaling(DataLoader[Any]):
 
 def test_samples_of_a_loader_are_as_that_loader_gives_them() -> None:
     x, y = samples()
-    found = losscurv.measure(network(), Scaling(TensorDataset(x, y), 16), samples=20, top=1, budget=0)
-    same = losscurv.measure(network(), (10 * x, y), samples=20, top=1, budget=0)
+    found = losscurv.measure(network(), Scaling(TensorDataset(x, y), 16), samples=20, top=1)
+    same = losscurv.measure(network(), (10 * x, y), samples=20, top=1)
     assert found.loss.value == pytest.approx(same.loss.value, rel=1e-12)
 
 
 def test_who_measures_in_single_precision_says_so() -> None:
     for dtype, found in ((None, "float64"), ("float32",) * 2, (torch.float32, "float32")):
-        assert losscurv.measure(network(), samples(), top=1, budget=0, dtype=dtype).dtype == found
-    assert losscurv.measure(network().bfloat16(), samples(), top=1, budget=0).dtype == "float32"
+        assert losscurv.measure(network(), samples(), top=1, dtype=dtype).dtype == found
+    assert losscurv.measure(network().bfloat16(), samples(), top=1).dtype == "float32"
 
 
 def test_a_program_without_a_console_measures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
-    assert losscurv.measure(network(), samples(), top=1, budget=0).samples == SAMPLES
+    assert losscurv.measure(network(), samples(), top=1).samples == SAMPLES
 
 
 # --- optimizers --------------------------------------------------------------------------------------------------
@@ -151,7 +152,7 @@ def test_an_optimizer_in_use_gives_its_class_groups_and_settings() -> None:
     own = torch.optim.AdamW(groups, lr=1e-3, betas=(0.8, 0.9), weight_decay=0.3)
     places = {id(p): place for place, p in enumerate(model.parameters())}
     found = chosen_optimizer(own, places=places)
-    assert (found.rate, found.kind, found.plain) == (2e-3, None, False)
+    assert (found.rate, found.kind) == (2e-3, None)
     copies = [nn.Parameter(p.detach().clone()) for p in model.parameters()]
     made = found.make(copies, 1.0)
     assert type(made) is torch.optim.AdamW
@@ -161,19 +162,35 @@ def test_an_optimizer_in_use_gives_its_class_groups_and_settings() -> None:
     assert all(p is q for p, q in zip(held, copies, strict=True))
 
 
-class Handing(torch.optim.AdamW):
-    """A class that hands on what it is given."""
+class Wrapping(torch.optim.Optimizer):
+    """Optimizer around another one, with an attribute of its own."""
 
-    def __init__(self, params: Any, **settings: Any) -> None:
-        super().__init__(params, **{"eps": 1e-6, **settings})
+    def __init__(self, base: torch.optim.Optimizer, *, every: int) -> None:
+        super().__init__(base.param_groups, base.defaults)
+        self.base, self.every, self.param_groups = base, every, base.param_groups
+
+    def step(self, closure: Any = None) -> Any:
+        return self.base.step(closure)
 
 
-def test_settings_are_taken_that_a_class_hands_on() -> None:
+def test_an_optimizer_in_use_is_copied_with_its_state_and_left_as_found() -> None:
     model = network()
     places = {id(p): place for place, p in enumerate(model.parameters())}
-    handing = Handing(model.parameters(), lr=1e-3, betas=(0.5, 0.6), weight_decay=0.3, amsgrad=True)
-    made = chosen_optimizer(handing, places=places).make(list(model.parameters()), 1e-3)
-    assert type(made) is Handing and made.state_dict() == handing.state_dict()
+    base = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.5)
+    own = Wrapping(base, every=3)
+    torch.optim.lr_scheduler.StepLR(own, 1)  # binds own.step to own
+    model(samples()[0]).sum().backward()
+    own.step()
+    made = chosen_optimizer(own, places=places).make(list(model.parameters()), 0.25)
+    assert type(made) is Wrapping and made.every == 3 and made.base is not base
+    weight = model[0].weight
+    assert made.base.param_groups[0]["params"][0] is weight and made.base.param_groups[0]["lr"] == 0.25
+    buffers = [each.state[weight]["momentum_buffer"] for each in (made.base, base)]
+    assert torch.equal(*buffers) and buffers[0] is not buffers[1]
+    before, state = weight.detach().clone(), buffers[1].clone()
+    made.step(lambda: model(samples()[0]).sum())
+    assert_close(before - weight.detach(), 0.25 * made.base.state[weight]["momentum_buffer"])
+    assert torch.equal(base.state[weight]["momentum_buffer"], state) and base.param_groups[0]["lr"] == 1e-3
 
 
 def test_a_rate_of_zero_is_that_from_which_its_scheduler_starts() -> None:
@@ -231,9 +248,9 @@ HEAD = torch.optim.SGD(NET[2].parameters(), 0.1)
 @pytest.mark.parametrize(
     ("call", "arguments", "keywords", "message"),
     [
-        (PLAN, (NET, PAIR, [64]), {}, r"batch sizes go by name, batch_sizes=\[64\]"),
+        (PLAN, (NET, PAIR, [64]), {}, r"batch sizes by name: batch_sizes=\[64\]"),
         (PLAN, (NET, PAIR, "adma"), {}, "optimizer must be one of sgd, .* got 'adma'"),
-        (PLAN, (NET, PAIR, nn.MSELoss()), {}, r"a loss goes by name, loss=MSELoss\(\)"),
+        (PLAN, (NET, PAIR, nn.MSELoss()), {}, r"loss by name: loss=MSELoss\(\)"),
         (PLAN, (NET,), {}, r"data must be given, got none: call plan\(model, data\)"),
         (PLAN, (NET, PAIR, OWN), {}, "not parameters of the model"),
         (PLAN, (MADE, None, HEAD), {"batch_sizes": 8}, "optimizer holds 2 of the 4 measured parameters"),
@@ -253,6 +270,6 @@ def test_a_wrong_call_is_told_the_right_one(call: Any, arguments: Any, keywords:
 def test_an_objective_of_a_function_is_measured_and_not_trained() -> None:
     weight = torch.zeros(CLASSES, INPUTS, dtype=torch.float64)
     objective = losscurv.Objective(lambda p, x: x @ p[0].T, PAIR, parameters=[weight])
-    assert losscurv.measure(objective, top=1, budget=0).name == "function"
+    assert losscurv.measure(objective, top=1).name == "function"
     with pytest.raises(ValueError, match="got an Objective of a function"):
         losscurv.plan(objective, batch_sizes=8)

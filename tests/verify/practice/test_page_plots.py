@@ -24,7 +24,9 @@ def html() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(("page", "headline"), [("measure", "Largest eigenvalue "), ("plan", "Start with ")])
+@pytest.mark.parametrize(
+    ("page", "headline"), [("measure", "Largest eigenvalue "), ("plan", "Learning rate ")]
+)
 def test_a_page_has_its_result_then_pictures_a_table_and_five_lines(
     html: dict[str, str], page: str, headline: str
 ) -> None:
@@ -34,7 +36,7 @@ def test_a_page_has_its_result_then_pictures_a_table_and_five_lines(
     lines = text[places[-1] :].partition("<details")[0]
     assert 1 < lines.count("<p>") <= 5
     titles = re.findall(r"<figure><h3>(.+?)</h3><svg [^>]*aria-label=\"(.+?)\"", text)
-    assert len(titles) == text.count("<svg") >= 2 and all(name.startswith(title) for title, name in titles)
+    assert len(titles) == text.count("<svg") >= 1 and all(name.startswith(title) for title, name in titles)
     assert not re.search(r'(src|href)="(?!#|data:)|<script', text)
 
 

@@ -266,7 +266,7 @@ def _spectrum(rng: Generator, point: Point, distance: float, device: str) -> tup
     matrix = operators.hessian(trained.perceptron_objective(widths, theta, x, labels, point.activation))
     # the start is fixed: the streams draw networks alone
     values = eigenvalues.extremes(
-        matrix, np.random.default_rng(0), largest=2 * CLASSES + 1, tolerance=1e-10
+        matrix, 0, largest=2 * CLASSES + 1, tolerance=1e-10, certified=True, kept=eigenvalues.STEPS
     ).values
     widest = int(np.argmax(values[:-1] / values[1:])) + 1
     edge = values[CLASSES - 1]

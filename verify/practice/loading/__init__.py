@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from simulate.objectives import Objective
 from simulate.objectives.batches import DIGITS, is_batch, joined, named_data, placed, repeatable, rows, window
@@ -29,7 +30,7 @@ from simulate.objectives.soundness import require_deterministic
 from verify.escapes import escaped
 from verify.practice.loading import language
 from verify.practice.loading.checkpoints import restore
-from verify.practice.loading.first_calls import first_outputs, own_copy
+from verify.practice.loading.first_calls import first_outputs, is_placed, own_copy
 from verify.practice.loading.foreign import build, calling, function, given_data, measured, restored
 from verify.practice.loading.samples import fewer, gathered, subsample
 from verify.running.options import require_seed
@@ -80,6 +81,8 @@ class Problem:
         samples which do not see each other.
     shifted
         Whether labels were moved by one position, as the model's own loss does, see `Objective.shifted`.
+    loader
+        The `DataLoader` that the data came from; None of other data.
     """
 
     name: str
@@ -92,6 +95,7 @@ class Problem:
     outputs: tuple[int, ...]
     batch_size: int | None
     shifted: bool = False
+    loader: Any = None
 
     @property
     def module(self) -> nn.Module:
@@ -153,6 +157,7 @@ def problem(
     field: str | int | None = None,
     name: str | None = None,
     group: Any = None,
+    in_place: bool = False,
 ) -> Problem:
     """A model, its data and its loss, checked by a pass through all of it.
 
@@ -190,6 +195,9 @@ def problem(
         For people; that of the class if None.
     group
         A process group of `torch.distributed`, each process of which is given all samples and takes its part of them.
+    in_place
+        Whether to take the model itself if it has the right device and type, as for trial runs, which restore it: then
+        the loss may use the weights otherwise than by calling the model, and need not have second derivatives.
 
     Raises
     ------
@@ -207,7 +215,9 @@ def problem(
         raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}")
     model = unwrapped(model)
     require_ready(model)
-    own = own_copy(model, dtype=dtype, device=device)
+    itself = in_place and is_placed(model, dtype=dtype, device=device)
+    own = model if itself else own_copy(model, dtype=dtype, device=device)
+    loader = data if isinstance(data, DataLoader) else None
     free = parametric(own, parameters)
     like = free.parameters[0]
     if isinstance(data, str | os.PathLike):
@@ -244,10 +254,11 @@ def problem(
             field=field,
             group=group,
         )
-        objective.disown(model)
+        if not itself:
+            objective.disown(model)
         # A pass through all samples: what cannot run fails here, not in the middle of a measurement.
         objective.value()
-    _require_mean(objective, "divide it by their number")
+    _require_mean(objective, "divide it by their number", derivatives=not itself)
     return Problem(
         name=name or type(model).__name__,
         model=own,
@@ -259,6 +270,7 @@ def problem(
         outputs=outputs,
         batch_size=objective.chunk,
         shifted=bool(labels.shifted),
+        loader=loader,
     )
 
 
@@ -334,10 +346,11 @@ def problem_of(objective: Objective) -> Problem:
     )
 
 
-def _require_mean(objective: Objective, advice: str) -> None:
+def _require_mean(objective: Objective, advice: str, *, derivatives: bool = True) -> None:
     with measured():
-        objective.require_sound()
-        require_deterministic(objective)
+        if derivatives:
+            objective.require_sound()
+            require_deterministic(objective)
         if objective.sums():
             raise ValueError(f"loss must be a mean over the samples of a batch, got a sum: {advice}")
 
@@ -421,8 +434,8 @@ def _load_named_data(data: str) -> Any:
     return given_data(data) if named and not Path(data).is_file() else data
 
 
-def from_options(options: argparse.Namespace) -> Problem:
-    """Return the problem that the parsed options shared by all commands describe.
+def from_options(options: argparse.Namespace, *, in_place: bool = False) -> Problem:
+    """Return the problem that the parsed options shared by all commands describe; `in_place` as in `problem`.
 
     Raises
     ------
@@ -449,6 +462,7 @@ def from_options(options: argparse.Namespace) -> Problem:
         tokenizer=options.tokenizer,
         length=options.length,
         group=getattr(options, "group", None),
+        in_place=in_place,
         tell=lambda line: sys.stderr.write(f"losscurv: {escaped(line)}\n"),
     )
 

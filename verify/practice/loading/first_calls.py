@@ -41,6 +41,26 @@ def own_copy(
         return own.to(device=place, dtype=kind)
 
 
+def is_placed(
+    model: nn.Module, *, dtype: str | torch.dtype | None = None, device: str | torch.device | None = None
+) -> bool:
+    """Return whether `own_copy` with these arguments would have the type and the device of the model itself.
+
+    Examples
+    --------
+    >>> is_placed(nn.Linear(1, 1), dtype="float32"), is_placed(nn.Linear(1, 1), dtype="float64")
+    (True, False)
+    """
+    place = None if device is None else resolve_device(str(device))
+    kind = None if dtype is None else dtype_of(dtype)
+    return all(
+        p.dtype == (kind or p.dtype)
+        and p.dtype not in HALVES
+        and place in (None, str(p.device), p.device.type)
+        for p in model.parameters()
+    )
+
+
 def dtype_of(name: str | torch.dtype) -> torch.dtype:
     """The type of this name, or the type itself.
 

@@ -1,69 +1,64 @@
-"""Learning rates by batch size for your network, from trial runs and from curvature.
-
-The state of the network comes first. Then the rates of a walk over short runs of training, with the user's own
-optimizer in the mode in which the network trains. The dynamics linearised at the parameters as they are have a
-section of their own.
-"""
+"""Learning rates by batch size for your network, from trial runs with your own optimizer."""
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
+from simulate import _checks
 from simulate.lanczos.precision import in_full_precision
 from simulate.objectives import Objective
-from simulate.objectives.batches import rows
 from simulate.objectives.ranks import LostProcessError
-from simulate.objectives.restoring import preserve_state
-from simulate.training.constant_outputs import constant_loss, constant_output
+from verify.endings import INTERRUPTED
 from verify.escapes import escaped
 from verify.practice.loading import Problem, asked_problem, from_options
 from verify.practice.loading.foreign import measured, output_apart
 from verify.practice.moved import moved_groups
-from verify.practice.plan.batch_curvature import BatchCurvature, batch_curvature as of_batches
-from verify.practice.plan.batch_law import SECONDS
-from verify.practice.plan.linearised import (
-    BY_THEORY,
-    Effort,
-    Linearised,
-    batch_cost,
-    costs,
-    linearised as linearise,
-    require_effort,
-)
-from verify.practice.plan.optimizers import Chosen, Factory, chosen_optimizer
-from verify.practice.plan.planned import Plan
-from verify.practice.plan.rules import Anchor, BatchRates, anchored
-from verify.practice.plan.state import State, seen_before
-from verify.practice.plan.trials import SizeTrial, Trials, looked_ahead
+from verify.practice.plan.curvature import Linearised, linearised
+from verify.practice.plan.optimizers import Factory, chosen_optimizer, with_schedule
+from verify.practice.plan.planned import Plan, State
+from verify.practice.plan.trials import SCORES, Trials, looked_ahead
 from verify.practice.plan.words import plan_text
+from verify.practice.setup_warnings import setup_warnings
 from verify.practice.work import Tell, Work, on_terminal, progress
 from verify.running.options import require_seed, require_writable
+from verify.signals import Interrupted
 
-__all__ = ["Anchor", "BatchRates", "Plan", "plan", "plan_problem", "run_plan"]
-
-DIRECTIONS, HEAVY, BATCHES = 10, 20, 8
+__all__ = ["InterruptedPlanError", "Plan", "plan", "plan_problem", "run_plan"]
 
 PATIENCE = timedelta(days=2)
 """Time that a process waits for another, whose trial runs may take hours."""
 
-_PRODUCT = 5.0
-"""Time of a product with the curvature over that of a forward pass, about."""
+_USUAL_SIZE = 64
+"""Batch size if neither the caller nor a loader names one."""
 
-_TRIALS, _BATCHES = "trial training", "curvature of batches"
+_TRIALS, _LIMITS = "trial runs", "curvature"
 
-Announce = Callable[[str], object]
+
+class InterruptedPlanError(Interrupted):
+    """Ctrl-C during trial runs.
+
+    Attributes
+    ----------
+    plan
+        Result of the trial runs until then.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self.plan = plan
 
 
 def plan(
@@ -75,14 +70,15 @@ def plan(
     batch_sizes: int | Sequence[int] | None = None,
     steps: int | None = None,
     seconds: float | None = None,
+    score: str = "training",
     rate: float | None = None,
     momentum: float | None = None,
     weight_decay: float | None = None,
-    drop_last: bool = False,
+    scheduler: Any = None,
+    clip: float | None = None,
+    drop_last: bool | None = None,
     evaluation: bool = False,
-    intended: int | None = None,
-    trials: bool = True,
-    linearised: bool = True,
+    curvature: bool = False,
     seed: int = 0,
     samples: int | None = None,
     parameters: Sequence[str] | str | None = None,
@@ -90,36 +86,44 @@ def plan(
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
 ) -> Plan:
-    """Find learning rates by short runs of training: one to start with for each batch size, and what trains.
+    """Find a learning rate for each batch size by trial runs, a learning-rate range test with successive halving.
 
     Parameters
     ----------
     model, data, loss
-        As in `verify.practice.measure.measure`. Copies of the model are trained, never the model.
+        As in `verify.practice.measure.measure`; the loss may also have a penalty on the weights. The model is trained
+        and restored.
     optimizer
         "sgd", "momentum", "adam" or "adamw"; a class such as ``torch.optim.AdamW``; a function of parameters and rate;
-        or the optimizer of a training script, whose class, parameter groups and settings are taken, not its state.
+        or the optimizer of a training script: each trial run starts with a copy of it, settings and state included.
     batch_sizes
         One or several, each from 1 to the number of samples; that of a `DataLoader`, else 64, if None.
     steps
-        Steps of training that trials look ahead; 200, or five epochs of at most 5120 samples if these are more, if
-        None.
+        Number of training steps for which rates are chosen; 200, or five epochs of at most 5120 samples if these are
+        more, if None.
     seconds
-        About how long the trials may take: they look fewer steps ahead if they would take longer.
+        Most time for the trial runs; they take fewer steps, or end early, to keep it.
+    score
+        Loss by which rates are chosen: "training" and "held-out" after the last step, of at most 1000 samples, the
+        latter of samples that are not trained on and in evaluation mode; "online" of the last tenth of the batches,
+        each before its step.
     rate
-        Learning rate that is tried first; that of an optimizer in use, or a usual one, if None.
+        Learning rate around which the search begins; that of an optimizer in use, or a usual one, if None.
     momentum, weight_decay
         Of an optimizer that is given by name.
+    scheduler
+        Scheduler of torch that steps after each training step, or a function of an optimizer to one; for groups of
+        parameters it must keep the ratios of their rates.
+    clip
+        Largest norm of the gradient; larger gradients are scaled to it.
     drop_last
-        Whether trials leave out the short batch at the end of an epoch.
+        Whether trials leave out the short batch at the end of an epoch; as a `DataLoader` does if None.
     evaluation
         Whether the network trains in evaluation mode, as when stored statistics of a normalisation are kept.
-    intended
-        Steps of training that are planned in all, printed with those that were tried.
-    trials, linearised
-        Whether to train, and whether to add what curvature at these parameters says.
+    curvature
+        Whether to add the stability limits of plain SGD from the curvature at the current parameters.
     seed
-        Of the order of the samples in trials, and of all random vectors.
+        Seed of the order of the samples in trials, and of all random vectors.
     samples, parameters, field, device, dtype
         As in `measure`; parameters are those that the optimizer moves, if that is one in use.
 
@@ -127,6 +131,12 @@ def plan(
     ------
     ValueError
         If an argument is out of its domain, or model, data and loss do not go together.
+    InterruptedPlanError
+        On Ctrl-C after the first trial run; its `plan` has the results until then.
+
+    References
+    ----------
+    Jamieson and Talwalkar (2016), successive halving; docs/trials.md.
 
     Examples
     --------
@@ -140,110 +150,81 @@ def plan(
     """
     if parameters is None and isinstance(optimizer, Optimizer) and isinstance(model, nn.Module):
         parameters = list(moved_groups(optimizer, model))
-    problem = asked_problem(
-        "plan",
-        model,
-        data,
-        loss,
-        seed=seed,
-        samples=samples,
-        parameters=parameters,
-        field=field,
-        device=device,
-        dtype=dtype,
-    )
-    usual = min(getattr(data, "batch_size", None) or _USUAL_SIZE, problem.samples)
-    given = usual if batch_sizes is None else batch_sizes
-    sizes = [int(given)] if isinstance(given, int | np.integer) else given
+    given: dict[str, Any] = {"samples": samples, "parameters": parameters, "field": field, "device": device}
+    own_data = isinstance(model, Objective)
+    problem = asked_problem("plan", model, data, loss, seed=seed, dtype=dtype, in_place=not own_data, **given)
     with progress("plan") as tell:
         return plan_problem(
             problem,
-            sizes,
+            batch_sizes,
             optimizer=optimizer,
             steps=steps,
             seconds=seconds,
+            score=score,
             rate=rate,
             momentum=momentum,
             weight_decay=weight_decay,
-            trials=trials,
-            linearised=linearised,
+            scheduler=scheduler,
+            clip=clip,
             drop_last=drop_last,
             evaluation=evaluation,
-            intended=intended,
+            curvature=curvature,
             seed=seed,
             tell=tell,
         )
 
 
-_USUAL_SIZE = 64
-"""Batch size where neither the caller nor a loader names one."""
-
-
 def plan_problem(
     problem: Problem,
-    batch_sizes: Sequence[int],
+    batch_sizes: int | Sequence[int] | None = None,
     *,
     seed: int = 0,
     optimizer: str | type[Optimizer] | Factory | Optimizer = "sgd",
     momentum: float | None = None,
     weight_decay: float | None = None,
+    scheduler: Any = None,
+    clip: float | None = None,
     rate: float | None = None,
     steps: int | None = None,
     seconds: float | None = None,
-    intended: int | None = None,
-    drop_last: bool = False,
+    score: str = "training",
+    drop_last: bool | None = None,
     evaluation: bool = False,
-    trials: bool = True,
-    linearised: bool = True,
-    directions: int = DIRECTIONS,
-    heavy: int = HEAVY,
-    batches: int = BATCHES,
-    adam: tuple[float, int] | None = None,
+    curvature: bool = False,
     tell: Tell | None = None,
-    announce: Announce | None = None,
+    announce: Callable[[str], object] = lambda _: None,
 ) -> Plan:
     """Find learning rates for a model whose data and loss have been put together.
 
     Parameters
     ----------
     problem
-        Of `verify.practice.loading.problem`: a loss that is a mean over the samples of a batch. With a group its
-        processes share the work, see docs/larger.md: one waits for another while that trains, so the group needs a
-        timeout longer than this takes.
-    batch_sizes
-        Different ones, each from 1 to the number of samples.
-    seed, optimizer, momentum, weight_decay, rate, seconds, trials, linearised
-        As in `plan`.
-    steps
-        That trials look ahead: a trial run has half of them, a continued one 0.6, one on a plateau up to twice as many.
-        If None 200, or five epochs, of 5120 samples at most, where these are more: see `trials.looked_ahead`.
-    intended
-        Steps that training is to take in all; printed with those that were tried.
-    drop_last
-        Whether trials leave out the short batch at the end of an epoch.
-    evaluation
-        Whether the network trains in evaluation mode, as when stored statistics of a normalisation are kept.
-    directions, heavy
-        Trial directions of its bracket: eigenvectors of all samples, and of single samples with large eigenvalues.
-    batches
-        Random batches of each size whose largest eigenvalue is measured, at least 2: of networks with batch
-        normalisation, others have the law of `verify.practice.plan.batch_law`.
-    adam
-        A good rate of Adam and its batch size, for the square-root rule.
+        Of `verify.practice.loading.problem`: a loss that is a mean over the samples of a batch. The processes of a
+        group share the trial runs, see docs/larger.md; each waits for the others, so the group needs a long timeout.
     tell
         Called with what is being done and the share of all work that is done.
     announce
-        Called before the start with what it will cost, in words.
+        Called before the start with the expected cost, in words.
+    batch_sizes, seed, optimizer, momentum, weight_decay, scheduler, clip, rate, steps, seconds, score, drop_last,
+    evaluation, curvature
+        As in `plan`.
 
     Raises
     ------
     ValueError
-        If an argument is out of its domain, or the problem is of another kind. What the linearised section alone
-        needs is no reason if there are trials: see `Plan.not_linearised`.
+        If an argument is out of its domain, or the problem is of another kind. What curvature alone needs is no
+        reason, see `Plan.not_linearised`.
+    InterruptedPlanError
+        As `plan`.
     """
-    started = time.monotonic()
-    sizes, anchor = _sizes(batch_sizes, problem.samples), anchored(adam)
-    objective = problem.objective
+    started, loader, objective = time.monotonic(), problem.loader, problem.objective
+    sizes = _sizes(batch_sizes, problem)
+    _checks.natural("steps", 1 if steps is None else steps)
+    _checks.positive_numbers("seconds", 1 if seconds is None else seconds)
+    if score not in SCORES:
+        raise ValueError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
+    if objective.training:
+        raise ValueError("a plan needs evaluation mode; its trial runs switch to training mode themselves")
     own = chosen_optimizer(
         optimizer,
         momentum=momentum,
@@ -251,244 +232,116 @@ def plan_problem(
         rate=rate,
         places={id(p): objective.names.index(name) for name, p in objective.originals},
     )
-    effort = Effort(directions, heavy, batches)
-    _require_asked(effort, steps, seconds, intended, trials, linearised)
+    ahead = {size: steps or looked_ahead(size, problem.samples) for size in sizes}
+    own = with_schedule(own, scheduler, clip, max(ahead.values()))
     rng = np.random.default_rng(require_seed(seed))
-    _require_plain(problem)
-    with problem.objective.ranks.together("a plan"), in_full_precision():
-        constant, level = _constant(problem)
-        state = seen_before(problem, constant, training=not evaluation, seed=seed)
-        ahead = {size: steps or looked_ahead(size, problem.samples) for size in sizes}
-        asked = Trials(
-            problem, own, sizes, constant, level, ahead, seed, drop_last, not evaluation, state.learned
+    with objective.ranks.together("a plan"), in_full_precision():
+        dropped = bool(loader and loader.drop_last) if drop_last is None else drop_last
+        trials = Trials(
+            problem, own, ahead, score=score, seed=seed, drop_last=dropped, training=not evaluation
         )
-        if seconds is not None and trials:
-            asked = asked.within(seconds)
-        tried = asked if trials else None
-        product = _PRODUCT * _pass_seconds(problem)
-        parts = _parts(problem, own, state, tried, product, sizes, effort if linearised else None)
-        if announce is not None:
-            announce(_cost(tried, parts))
-        work = Work(parts, tell)
-        found = _run_trials(tried, work)
-        section = _Section(problem, own, sizes, effort, rng, work, anchor)
-        curvature, of_batches, why = section.measured(state, linearised, must=not trials)
-        return Plan(
+        if seconds is not None:
+            trials.shorten(seconds)
+        cost = trials.cost()
+        took = f"{cost:.0f} s" if cost < 120 else f"{cost / 60:.0f} minutes"
+        announce(f"about {trials.expected_steps()} training steps, {took}")
+        work, stopped, limits = Work({_TRIALS: cost, _LIMITS: curvature * cost}, tell), "", (None, "")
+        try:
+            with work.part(_TRIALS) as done:
+                if not trials.run(done, deadline=started + (math.inf if seconds is None else seconds)):
+                    stopped = "time"
+        except KeyboardInterrupt:
+            if not trials.found:
+                raise
+            stopped = "interrupted"
+        if curvature and stopped != "interrupted":
+            with work.part(_LIMITS):
+                limits = _limits(problem, sizes, rng, training=not evaluation)
+        made = Plan(
             name=problem.name,
             samples=problem.samples,
-            parameters=problem.objective.dim,
-            state=state,
+            parameters=objective.dim,
+            state=State(loss=trials.first, constant=trials.constant, doubts=setup_warnings(problem)),
             optimizer=own.name,
-            plain=own.plain,
-            kind=own.kind,
-            intended=intended,
-            trials=found,
-            linearised=curvature,
-            batch_curvature=of_batches,
-            not_linearised=why,
+            kind=trials.kind,
+            score=score,
+            trials=tuple(trials.found[::-1]),
+            stopped=stopped,
+            linearised=limits[0],
+            not_linearised=limits[1],
             seconds=time.monotonic() - started,
             seed=seed,
         )
+    if stopped == "interrupted":
+        raise InterruptedPlanError(made)
+    return made
 
 
-def _constant(problem: Problem) -> tuple[float, Tensor]:
-    """Loss of the best constant output, and that output."""
-    objective, few = problem.objective, problem.objective.few()
-
-    def outputs_of(count: int) -> Tensor:
-        some = few.part(slice(0, count)) if count < rows(few.targets) else few
-        return objective.outputs(objective.leaves(), some.inputs).detach()
-
-    with preserve_state(problem.module, False):
-        outputs = outputs_of(count := rows(few.targets))
-        if (
-            count > 1
-            and count in outputs.shape[1:]
-            and (fewer := outputs_of(count - 1)).shape[1:] != outputs.shape[1:]
-        ):
-            raise ValueError(
-                "a plan compares samples, so a model must give each of them as many outputs in batches of any size, got"
-                f" shapes {tuple(outputs.shape)} and {tuple(fewer.shape)}"
-            )
-    given = problem.loss, outputs, problem.targets
-    return constant_loss(*given), constant_output(*given).to(objective.dtype)
+def _limits(
+    problem: Problem, sizes: Sequence[int], rng: np.random.Generator, *, training: bool
+) -> tuple[Linearised | None, str]:
+    """Return the limits from curvature, or the reason why there are none."""
+    if training and any("BatchNorm" in type(part).__name__ for part in problem.module.modules()):
+        return (
+            None,
+            "batch normalisation uses the statistics of each batch, and the limits need single samples",
+        )
+    try:
+        with problem.objective.ranks.together("curvature"), measured():
+            return linearised(problem, sizes, rng), ""
+    except LostProcessError:
+        raise
+    except ValueError as error:
+        return None, str(error)
 
 
-def _pass_seconds(problem: Problem) -> float:
-    started = time.monotonic()
-    problem.objective.value()
-    return time.monotonic() - started
-
-
-def _run_trials(trials: Trials | None, work: Work) -> tuple[SizeTrial, ...]:
-    if trials is None:
-        return ()
-    with work.part(_TRIALS) as done:
-        return trials.run(done)
-
-
-class _Section:
-    """Section of a plan on curvature."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        own: Chosen,
-        sizes: Sequence[int],
-        effort: Effort,
-        rng: np.random.Generator,
-        work: Work,
-        anchor: Anchor | None,
-    ) -> None:
-        self.problem, self.own, self.sizes, self.effort = problem, own, sizes, effort
-        self.rng, self.work, self.anchor = rng, work, anchor
-
-    def measured(
-        self, state: State, asked: bool, *, must: bool
-    ) -> tuple[Linearised | None, tuple[BatchCurvature, ...], str]:
-        """The section, or that of batches, or why there is none; with `must` that is an error."""
-        if not asked:
-            return None, (), ""
-        try:
-            with self.problem.objective.ranks.together("curvature"):
-                if state.batch_statistics:
-                    return None, self._of_batches(), ""
-                return self._linearised(), (), ""
-        except ValueError as error:
-            if must or isinstance(error, LostProcessError):
-                raise
-            return None, (), str(error)
-
-    def _linearised(self) -> Linearised:
-        return linearise(self.problem, self.own, self.sizes, self.effort, self.rng, self.work, self.anchor)
-
-    def _of_batches(self) -> tuple[BatchCurvature, ...]:
-        with self.work.part(_BATCHES) as done:
-            return of_batches(self.problem, self.sizes, self.effort.batches, self.rng, done)
-
-
-def _parts(
-    problem: Problem,
-    own: Chosen,
-    state: State,
-    trials: Trials | None,
-    product: float,
-    sizes: Sequence[int],
-    effort: Effort | None,
-) -> dict[str, float]:
-    """Guesses of seconds."""
-    parts = {} if trials is None else {_TRIALS: trials.cost()}
-    if effort is None:
-        return parts
-    of_batches = {_BATCHES: 2 * batch_cost(problem, sizes, effort)}
-    units = of_batches if state.batch_statistics else costs(own, sizes, effort)
-    law = {} if state.batch_statistics else {BY_THEORY: SECONDS * len(sizes)}
-    return parts | law | {name: product * count for name, count in units.items()}
-
-
-def _cost(trials: Trials | None, parts: Mapping[str, float]) -> str:
-    curvature = sum(seconds for name, seconds in parts.items() if name != _TRIALS)
-    words = [] if trials is None else [_training(trials)]
-    words += [f"{_span(curvature)} for curvature"] if len(parts) > (trials is not None) else []
-    return f"about {'; '.join(words)}"
-
-
-def _training(trials: Trials) -> str:
-    (least, most), (short, long) = trials.span()
-    took = f"{short:.0f} to {long:.0f} s" if short < 120 else f"{short / 60:.0f} to {long / 60:.0f} minutes"
-    return f"{least} to {most} training steps, {took}, or more"
-
-
-def _span(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
-
-
-def _sizes(batch_sizes: Sequence[int], samples: int) -> tuple[int, ...]:
-    given = list(batch_sizes)
-    if not given:
-        raise ValueError("a plan needs at least one batch size, got none")
-    for size in given:
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise ValueError(f"batch sizes must be integers of at least 1, got {size!r}")
-        if size > samples:
-            raise ValueError(f"batch sizes must be at most the number of samples, {samples}, got {size}")
-        if given.count(size) > 1:
-            raise ValueError(f"batch sizes must be different, got {size} more than once")
-    return tuple(sorted(int(size) for size in given))
-
-
-def _require_asked(
-    effort: Effort,
-    steps: int | None,
-    seconds: float | None,
-    intended: int | None,
-    trials: bool,
-    linearised: bool,
-) -> None:
-    require_effort(effort)
-    if seconds is not None and not 0 < seconds < math.inf:
-        raise ValueError(f"seconds must be positive and finite, got {seconds}")
-    if steps is not None and steps < 1:
-        raise ValueError(f"steps must be at least 1, got {steps}")
-    if intended is not None and intended < 1:
-        raise ValueError(f"intended must be at least 1, got {intended}")
-    if not trials and not linearised:
-        raise ValueError("nothing to plan: both trials and linearised are switched off")
-
-
-def _require_plain(problem: Problem) -> None:
-    """Rates are those of steps on the mean over a batch."""
+def _sizes(given: int | Sequence[int] | None, problem: Problem) -> list[int]:
     if problem.objective.reduction != "mean":
         raise ValueError("loss must be a mean over the samples, got a sum: divide it by their number")
     if problem.samples < 2:
         raise ValueError("data must hold at least two samples for a plan, got one")
-    if problem.objective.training:
-        raise ValueError("a plan needs evaluation mode; its trial runs switch to training mode themselves")
+    usual = min((problem.loader and problem.loader.batch_size) or _USUAL_SIZE, problem.samples)
+    asked: Any = usual if given is None else given
+    listed = [asked] if isinstance(asked, int | np.integer) else list(asked)
+    sizes = [_checks.natural("each batch size", size) for size in listed]
+    if not sizes or len(set(sizes)) < len(sizes):
+        raise ValueError(f"batch sizes must be different, and one at least, got {sizes}")
+    if max(sizes) > problem.samples:
+        raise ValueError(f"batch sizes must be at most the {problem.samples} samples, got {max(sizes)}")
+    return sorted(sizes)
 
 
 def run_plan(options: argparse.Namespace) -> int:
-    """The command: plan, print, write."""
+    """Run the command: plan, print, write."""
     from verify.practice.plan import pages as plan_pages
 
-    sizes = _words(options.batch_sizes)
-    if (options.adam_rate is None) != (options.adam_batch is None):
-        raise ValueError("--adam-rate and --adam-batch must be given together")
-    adam = None if options.adam_rate is None else (options.adam_rate, options.adam_batch)
-    folder = Path(options.output)
+    options.batch_sizes = options.batch_sizes and _integers(options.batch_sizes)
+    options.drop_last = options.drop_last or None  # as the data loader does
+    folder, status = Path(options.output), 0
     with output_apart() as output:
-        problem = from_options(options)
-        _sizes(sizes, problem.samples)
-        require_writable(folder, "--output")
-        with on_terminal("plan") as tell, measured():
-            made = plan_problem(
-                problem,
-                sizes,
-                seed=options.seed,
-                optimizer=options.optimizer,
-                momentum=options.momentum,
-                weight_decay=options.weight_decay,
-                rate=options.rate,
-                steps=options.steps,
-                seconds=options.seconds,
-                intended=options.intended,
-                drop_last=options.drop_last,
-                evaluation=options.evaluation,
-                trials=options.trials,
-                linearised=options.linearised,
-                adam=adam,
-                tell=tell,
-                announce=lambda line: sys.stderr.write(f"losscurv: {line}\n"),
-            )
+
+        def begin(line: str) -> None:
+            require_writable(folder, "--output")
+            sys.stderr.write(f"losscurv: {line}\n")
+
+        problem = from_options(options, in_place=True)
+        try:
+            with on_terminal("plan") as tell, measured():
+                asked = inspect.signature(plan_problem).parameters
+                given = {name: value for name, value in vars(options).items() if name in asked}
+                made = plan_problem(problem, tell=tell, announce=begin, **given)
+        except InterruptedPlanError as error:
+            made, status = error.plan, INTERRUPTED
         try:
             page = plan_pages.write_plan(made, folder)
         finally:  # a full disk does not take away what was found
             output.write(plan_pages.plan_json(made) if options.json else plan_text(made))
         if not options.json:
             output.write(f"page: {escaped(str(page))}\n")
-    return 0
+    return status
 
 
-def _words(text: str) -> list[int]:
+def _integers(text: str) -> list[int]:
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:

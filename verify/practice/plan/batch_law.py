@@ -6,7 +6,6 @@ The own-direction law (docs/claims/beyond.md, D1) on what `simulate.modules.samp
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,9 +21,6 @@ _BATCHES = 256
 
 _ENTRIES = 1 << 17
 """Most entries of index arrays: large batches scatter little, so fewer of them suffice."""
-
-SECONDS = 0.5
-"""About what a size takes, whatever the network is."""
 
 _LEAST = 32
 _SHARE = (0.1, 0.9)
@@ -72,15 +68,11 @@ class BatchLaw:
         count = statistics.projected.shape[1]
         self._all_samples, self._half_of_samples = self._on(count), self._on(-(-count // 2))
 
-    def at(
-        self, size: int, rng: np.random.Generator, watch: Callable[[float], None] = lambda _: None
-    ) -> BatchEigenvalue:
-        """At one batch size, from 1 to the number of samples; the share that is done is told to `watch`."""
+    def at(self, size: int, rng: np.random.Generator) -> BatchEigenvalue:
+        """Return the law at one batch size, from 1 to the number of samples."""
         batches = self._sample_batch(size, rng)
         values = own_direction.batch_eigenvalues(self._all_samples, batches)
-        watch(1 / 3)
         mean = float(own_direction.expected_eigenvalue(self._all_samples, batches))
-        watch(2 / 3)
         fewer = float(own_direction.expected_eigenvalue(self._half_of_samples, batches))
         scatter = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
         error = 0.0 if size == self._all_samples.samples else math.hypot(scatter, mean - fewer)

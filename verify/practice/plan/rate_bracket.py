@@ -115,25 +115,6 @@ class MeasuredBracket:
         )
         return self.directions[int(np.argmin(along))]
 
-    def crossover(self) -> tuple[float, float]:
-        """Where the largest stable rate is half of 2/lambda_1: at these batch sizes or between them."""
-        size = {"dataset_size": self.samples}
-        along = np.minimum(self.curvatures, self.largest)
-        effective = np.sqrt(along * (2 * self.largest - along))
-        first = learning_rates.mean_square_crossover(effective, noise=self.variances, **size).max()
-        spread = self.largest * max(self.heaviest - self.largest, 0.0)
-        noise = spread * self.samples / max(self.samples - 1, 1)
-        last = learning_rates.mean_square_crossover(self.largest, noise=noise, **size)
-        return float(first), float(max(first, last))
-
-    def crossover_along_top(self) -> float:
-        """Return the crossover batch size for the first eigenvector alone."""
-        return float(
-            learning_rates.mean_square_crossover(
-                self.curvatures[0], noise=self.variances[0], dataset_size=self.samples
-            )
-        )
-
 
 def measured_bracket(top: Extremes, found: SampleDirections, unit: float) -> MeasuredBracket:
     """Statistics of the samples along the eigenvectors `top` of G and along those of the heaviest samples.

@@ -1,61 +1,88 @@
-"""Trial training at each batch size: the walk of `walk`, from the middle size outwards."""
+"""Trial runs: a search over learning rates at each batch size, which starts at the answer for the size before."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
-from torch import Tensor, nn
+import torch
 
-from simulate.objectives.batches import cuts, window
+from simulate.objectives.batches import rows, window
+from simulate.objectives.restoring import preserve_state
+from simulate.training.constant_outputs import constant_loss
 from simulate.training.trial_training import CommonBatches, Training, TrialRun, tail
 from verify.practice.loading import Problem
 from verify.practice.loading.foreign import calling
+from verify.practice.plan.halving import FACTOR, Halving
+from verify.practice.plan.hold_out import LEARNED, hold_out
 from verify.practice.plan.optimizers import Chosen
-from verify.practice.plan.uncertainty import HoldOut, hold_out
-from verify.practice.plan.walk import Ladder, Walked, walked
+
+SCORES = ("training", "held-out", "online")
+"""Losses that rates may be chosen by."""
 
 STEPS = 200
-"""Default for the steps that trials look ahead, at least."""
+"""Steps for which a rate is chosen if the user names none, at least."""
 
 _SEEN, _EPOCHS = 5120, 5
-"""Samples that are looked ahead where nobody says, or so many epochs if these are fewer: 200 steps of small batches see
-so little that noise decides between rates."""
+"""Samples that these steps see at least, or so many epochs if these are fewer: 200 steps of small batches see so
+little that noise decides between rates."""
 
-_FIRST, _LATER = 3.0, 2.6
-"""Guesses: steps at the first batch size and at each other one, over those that are looked ahead."""
+_SCORED = 1000
+"""Most samples of which the training or held-out loss is computed."""
 
-_LEAST, _MOST = 1.4, 14.0
-"""Steps of all sizes over those looked ahead: 1.45 for one network; up to 14 in nine of ten with random labels."""
+_HELD_OUT = 0.2
+"""Share of the samples that is held out."""
 
-_USUAL = 0.7
-"""Share of a walk that is said to be done after the steps that were guessed: many take more, and it must not stand."""
+_ONLINE = 64
+"""Fewest samples that an online loss averages: a tenth of few steps with small batches would be noise."""
+
+_KEPT = 3
+"""Runs whose parameters are kept, to be continued: more would take memory, and a run can be repeated."""
+
+_COST, _CALLS = 2.7, 10
+"""Guesses for one batch size: steps of all runs over those for which a rate is chosen, and computations of the loss."""
+
+_SPARE = 0.8
+"""Share of the seconds that trials are laid out for; what they guess wrong must fit into the rest."""
 
 _FEWEST = 10
-"""Steps ahead below which trials tell nothing."""
+"""Steps below which trials tell nothing."""
 
 _TIMED = 2
 """Steps that are timed, after a first one."""
 
 _STILL = 1e-6
-"""Share of the first rate at which untrained losses are taken, so that no run diverges."""
-
-_SAMPLES = 64
-"""Fewest samples that the loss of a trial averages: a tenth of few steps with small batches would be noise."""
+"""Share of the first rate at which steps are timed, so that no run diverges."""
 
 _SHORT = 0.25
 """Share of the batch size below which a last batch gets a warning: its gradient noise is at least doubled."""
 
 Watch = Callable[[float], None]
 
-_Chain = Sequence[tuple[int, int | None]]
-"""Batch sizes one after the other, each with the one from whose answer it begins."""
+
+@dataclass(frozen=True, kw_only=True)
+class RateTrial:
+    """Trial run.
+
+    Attributes
+    ----------
+    rate, steps
+        Learning rate and number of steps.
+    loss
+        Loss by which rates are chosen, after these steps; None if the run diverged.
+    trains
+        Whether the loss ended 1 % below that before training, and below that of the best constant output.
+    """
+
+    rate: float
+    steps: int
+    loss: float | None
+    trains: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,16 +92,18 @@ class SizeTrial:
     Attributes
     ----------
     batch_size, ahead
-        B, and the number of steps that the trials look ahead.
+        B, and the number of steps for which the rate is chosen.
     start
-        Suggested rate; None if no trial beat a constant output.
+        Suggested rate; None if no run trained.
     within
-        Interval in which the best rate is expected, as it was in eight of ten runs of `uncertainty.HOLD_OUT`; it ends
-        below the trial that failed.
+        Interval in which the best rate is expected, as in eight of ten held-out cases of this optimizer, see
+        `hold_out`; it ends below the rate that failed. None for other optimizers.
     trains, fails
-        The largest rate that should train is at least `trains` and below `fails`; None if no trial failed.
-    walked
-        All trial runs.
+        Largest trial rate up to which all trained, and the next one, which failed; None if none failed.
+    runs
+        All trial runs by their rates.
+    steps
+        Number of training steps that all runs took.
     short
         Size of a much shorter batch at the end of each epoch; 0 if there is none.
     """
@@ -85,24 +114,13 @@ class SizeTrial:
     within: tuple[float, float] | None
     trains: float | None
     fails: float | None
-    walked: Walked
+    runs: tuple[RateTrial, ...]
+    steps: int
     short: int
 
 
-def short_batch(samples: int, size: int, *, drop_last: bool = False) -> int:
-    """Samples of the last batch of an epoch, where they are fewer than a quarter of the others; else 0.
-
-    Examples
-    --------
-    >>> short_batch(1797, 256), short_batch(1797, 256, drop_last=True), short_batch(1797, 1000)
-    (5, 0, 0)
-    """
-    rest = samples % size
-    return rest if not drop_last and rest < _SHORT * size else 0
-
-
 def looked_ahead(size: int, samples: int) -> int:
-    """Steps that trials look ahead where nobody says: 200, or five epochs, of 5120 samples at most, if that is more.
+    """Steps for which a rate is chosen by default: 200, or five epochs of at most 5120 samples if that is more.
 
     Examples
     --------
@@ -112,237 +130,246 @@ def looked_ahead(size: int, samples: int) -> int:
     return max(STEPS, -(-min(_SEEN, _EPOCHS * samples) // size))
 
 
-@dataclass
+class TimeUpError(Exception):
+    """Raised where the next trial runs would not fit into the time that is left."""
+
+
 class Trials:
-    """Training at several batch sizes, ready to be timed and run.
+    """Trial runs at several batch sizes.
+
+    Parameters
+    ----------
+    problem, optimizer
+        Model, data and loss, and the optimizer that trains it.
+    steps
+        Steps for which a rate is chosen, by batch size, ascending.
+    score
+        One of `SCORES`.
+    seed
+        Seed of the order of the samples, and of those that are held out.
+    drop_last, training
+        Whether the short batch at the end of an epoch is left out, and whether the model is in training mode.
 
     Attributes
     ----------
-    problem, optimiser
-        Who trains what.
-    sizes
-        Batch sizes, ascending.
-    constant, level
-        Loss of the best constant output, and that output, shaped as that of one sample.
-    steps
-        That are looked ahead, by batch size.
-    seed
-        Of the order of the samples.
-    drop_last
-        Whether the short batch at the end of an epoch is left out.
-    training
-        Whether the model is in training mode.
-    learned
-        Whether something has been learned already.
+    kind
+        Name of the optimizer in `hold_out.HOLD_OUT`; None if it was not tested with this score and mode.
+    first, constant
+        Loss before training, and that of the best constant output; infinite if the loss takes none.
+    found
+        Results so far, of the largest batch size first; they remain if the search is interrupted.
+
+    Raises
+    ------
+    ValueError
+        If a batch size exceeds the samples to train on, the model cannot train, or the first loss is not finite.
     """
 
-    problem: Problem
-    optimiser: Chosen
-    sizes: Sequence[int]
-    constant: float
-    level: Tensor
-    steps: Mapping[int, int]
-    seed: int = 0
-    drop_last: bool = False
-    training: bool = True
-    learned: bool = False
-    _seconds: dict[int, float] = field(default_factory=dict)
-
-    def cost(self) -> float:
-        """A guess of the seconds until all steps are done, by some steps at each size."""
-        return self._elapsed(lambda size: self._expected(size) * self._step_seconds(size))
-
-    def within(self, seconds: float) -> Trials:
-        """Return the trials with fewer steps ahead if they would take longer than so many seconds."""
-        share = self.problem.objective.ranks.of_one("the time of trials", 0, seconds / self.cost())
-        if share >= 1:
-            return self
-        ahead = {size: int(share * steps) for size, steps in self.steps.items()}
-        if min(ahead.values()) < _FEWEST:
-            need = seconds / share * _FEWEST / min(self.steps.values())
+    def __init__(
+        self,
+        problem: Problem,
+        optimizer: Chosen,
+        steps: Mapping[int, int],
+        *,
+        score: str,
+        seed: int,
+        drop_last: bool,
+        training: bool,
+    ) -> None:
+        self.problem, self.optimizer, self.steps = problem, optimizer, dict(steps)
+        self.found, self._score = list[SizeTrial](), score
+        self.kind = optimizer.kind if training and score == SCORES[0] else None
+        data, known = (problem.inputs, problem.targets), dict(problem.module.named_parameters())
+        order = torch.from_numpy(np.random.default_rng((seed, 1)).permutation(problem.samples))
+        held_out = max(1, round(_HELD_OUT * len(order))) if score == "held-out" else 0
+        self._scored = window(data, order[: min(held_out or len(order), _SCORED)])
+        rest = order[held_out:]
+        if max(steps) > len(rest):
             raise ValueError(
-                f"seconds must be at least {math.ceil(need)} for these batch sizes, got {seconds:g}"
+                f"batch sizes must be at most {len(rest)}, the samples that are not held out, got {max(steps)}"
             )
-        return replace(self, steps=ahead)
+        inputs, targets = window(data, rest) if held_out else data
+        self._training = Training(
+            model=problem.module,
+            loss=problem.loss,
+            inputs=inputs,
+            targets=targets,
+            form=problem.objective.form,
+            batches=CommonBatches(samples=len(rest), size=max(steps), seed=seed, drop_last=drop_last),
+            optimiser=lambda rate: optimizer.make([known[name] for name in problem.objective.names], rate),
+            training=training,
+            clip=optimizer.clip,
+            schedule=optimizer.schedule,
+        )
+        started = time.monotonic()
+        with calling("model and loss", "run on the samples whose loss is compared"):
+            self.first = self._loss(TrialRun(self._training, optimizer.rate))
+        self._score_seconds = time.monotonic() - started
+        if not math.isfinite(self.first):
+            raise ValueError(f"loss must be finite before training, got {self.first}")
+        self.constant = self._constant()
+        self._step_seconds = {size: self._timed(size) for size in steps}
 
-    def span(self) -> tuple[tuple[int, int], tuple[float, float]]:
-        """Least and most of steps, and of seconds: the number of trial runs is not known before."""
-        steps = sum(self.steps[size] for size in self.sizes)
-        seconds = self._elapsed(lambda size: self.steps[size] * self._step_seconds(size))
-        return (round(_LEAST * steps), round(_MOST * steps)), (_LEAST * seconds, _MOST * seconds)
+    def cost(self, *sizes: int) -> float:
+        """Return a guess of the seconds that the trials at these batch sizes take, or at all."""
+        each = (_COST * self.steps[size] * self._step_seconds[size] for size in sizes or self.steps)
+        return sum(seconds + _CALLS * self._score_seconds for seconds in each)
 
-    def run(self, watch: Watch = lambda _: None) -> tuple[SizeTrial, ...]:
-        """Walk at each batch size, ascending; the model is left as found.
+    def expected_steps(self) -> int:
+        """Return a guess of the number of steps that all trials take."""
+        return round(_COST * sum(self.steps.values()))
 
-        In a group the first process walks at the middle size, the larger and the smaller ones go to two of them.
+    def shorten(self, seconds: float) -> None:
+        """Take fewer steps if the trials would take longer than so many seconds.
+
+        Raises
+        ------
+        ValueError
+            If too few steps would be left.
+        """
+        scores, least = len(self.steps) * _CALLS * self._score_seconds, min(self.steps.values())
+        steps_cost = self.cost() - scores
+        share = (_SPARE * seconds - scores) / steps_cost
+        share = min(1.0, self.problem.objective.ranks.of_one("the time of trials", 0, share))
+        if share * least < _FEWEST:
+            need = math.ceil((scores + _FEWEST / least * steps_cost) / _SPARE)
+            raise ValueError(f"seconds must be at least {need} for these batch sizes, got {seconds:g}")
+        self.steps = {size: int(share * steps) for size, steps in self.steps.items()}
+
+    def run(self, watch: Watch = lambda _: None, *, deadline: float = math.inf) -> bool:
+        """Search at each batch size; return whether there was time for all. The model is left as found.
+
+        Parameters
+        ----------
+        watch
+            Called with the share that is done.
+        deadline
+            Reading of `time.monotonic` at which all must be done.
 
         Raises
         ------
         ValueError
             If the model cannot be trained on batches of a size.
         """
-        ranks, found = self.problem.objective.ranks, dict[int, SizeTrial]()
-        progress = _Progress(watch, self.cost())
-        with ranks.together("trial training"):
-            for stage in ranks.of_one("the order of trials", 0, self._stages()):
-                own = dict[int, SizeTrial]()
-                for size, near in itertools.chain(*stage[ranks.rank :: ranks.size]):
-                    known = _best_rate((found | own)[near]) if near else None
-                    with progress.part(self._expected(size), self._step_seconds(size)) as seen:
-                        own[size] = self._tried(size, known, seen)
-                for walks in ranks.gathered("trials", own):
-                    found |= walks
-        return tuple(found[size] for size in self.sizes)
-
-    def _stages(self) -> list[list[_Chain]]:
-        """Return the stages of chains that may run in parallel, the longest chain first."""
-        middle, *rest = self._chains()
-        if self.problem.objective.ranks.size > 1:  # the first process ends last, and tells how far it is
-            rest.sort(key=self._cost_of, reverse=True)
-        return [[middle], rest]
-
-    def _chains(self) -> list[_Chain]:
-        """Batch sizes, the middle one first, each with the one from whose answer it begins."""
-        sizes, middle = self.sizes, len(self.sizes) // 2
-        above = [(sizes[place], sizes[place - 1]) for place in range(middle + 1, len(sizes))]
-        below = [(sizes[place], sizes[place + 1]) for place in range(middle - 1, -1, -1)]
-        return [[(sizes[middle], None)], above, below]
-
-    def _cost_of(self, chain: _Chain) -> float:
-        return sum(self._expected(size) * self._step_seconds(size) for size, _ in chain)
-
-    def _elapsed(self, seconds: Callable[[int], float]) -> float:
-        """Return the time of all sizes, with chains in parallel."""
-        middle, *rest = (sum(seconds(size) for size, _ in chain) for chain in self._chains())
-        return middle + (max(rest) if self.problem.objective.ranks.size > 1 else sum(rest))
-
-    def _tried(self, size: int, known: float | None, watch: Callable[[int], None]) -> SizeTrial:
-        """Run the trials of one batch size from the best rate of its neighbour, if there is one."""
-        training = self._training(size)
-        with calling("model and loss", f"train on batches of {size} samples"):
-            found = walked(
-                lambda at: _Scored(training, at),
-                lambda steps: training.untrained(steps - _last(steps, size), steps),
-                rate=known or self.optimiser.rate,
-                constant=self.constant,
-                ladder=Ladder(self.steps[size]),
-                stride=1 if known else 2,
-                constant_at=lambda steps: self._of_constant(training, steps - _last(steps, size), steps),
-                watch=watch,
+        rate, near, complete, sizes = self.optimizer.rate, False, True, sorted(self.steps)
+        while sizes:
+            now, left = time.monotonic(), self.cost(*sizes)
+            size = sizes.pop()
+            runs = _Runs(self, size, rate, now + (deadline - now) * self.cost(size) / left)
+            runs.watch = lambda cost, left=left: watch(1 - (left - cost) / self.cost())
+            search = Halving(
+                runs.losses, first=self.first, constant=self.constant, horizon=self.steps[size], near=near
             )
-        short = short_batch(self.problem.samples, size, drop_last=self.drop_last)
-        seen, _ = hold_out(self.optimiser.kind, self.learned)
-        return _advised(size, self.steps[size], found, short, seen)
+            try:
+                search.go()
+            except TimeUpError:
+                complete = False
+            finally:
+                if search.seen:
+                    self.found.append(self._result(size, rate, search, runs.steps))
+            if (start := search.found().start) is not None:
+                rate, near = rate * FACTOR**start, True
+        return complete
 
-    def _training(self, size: int) -> Training:
-        model = self.problem.module
-        parameters = _parameters_named(model, self.problem.objective.names)
-        return Training(
-            model=model,
-            loss=self.problem.loss,
-            inputs=self.problem.inputs,
-            targets=self.problem.targets,
-            form=self.problem.objective.form,
-            batches=CommonBatches(
-                samples=self.problem.samples, size=size, seed=self.seed, drop_last=self.drop_last
-            ),
-            optimiser=lambda rate: self.optimiser.make(parameters, rate),
-            training=self.training,
+    def _at(self, size: int) -> Training:
+        return replace(self._training, batches=replace(self._training.batches, size=size))
+
+    def _loss(self, run: TrialRun) -> float:
+        """Loss by which rates are compared; infinite if the run diverged."""
+        if self._score == "online" and run.steps:
+            size = run.training.batches.size
+            return run.final(last=max(tail(run.steps), min(-(-_ONLINE // size), -(-run.steps // 2))))
+        training, most = self._score == "training" and self._training.training, self.problem.batch_size
+        return run.loss_on(*self._scored, training=training, most=most or rows(self._scored[1]))
+
+    def _constant(self) -> float:
+        model, (inputs, targets) = self.problem.module, self._scored
+        with torch.no_grad(), preserve_state(model, False), suppress(Exception):
+            one, two = (
+                self.problem.objective.form.outputs(model, model, window(inputs, slice(count)))
+                for count in (1, 2)
+            )
+            if one.shape[1:] == two.shape[1:]:
+                return constant_loss(self.problem.loss, two, targets)
+        return math.inf  # a loss that compares samples takes no constant output
+
+    def _timed(self, size: int) -> float:
+        """Seconds of a step."""
+        with _training_on(size):
+            run = TrialRun(self._at(size), _STILL * self.optimizer.rate).until(1)
+            started = time.monotonic()
+            run.until(1 + _TIMED)
+        return (time.monotonic() - started) / _TIMED
+
+    def _result(self, size: int, rate: float, search: Halving, steps: int) -> SizeTrial:
+        start, trains, fails = (k if k is None else rate * FACTOR**k for k in search.found())
+        seen = hold_out(self.kind, self.first < LEARNED * self.constant)
+        rest, within = self._at(size).batches.rest, None
+        if start and seen:
+            within = start * seen.best[0], min(start * seen.best[1], fails or math.inf)
+        runs = (
+            RateTrial(
+                rate=rate * FACTOR**k,
+                steps=max(losses),
+                loss=None if math.isinf(search.loss(k)) else search.loss(k),
+                trains=search.trained(k),
+            )
+            for k, losses in sorted(search.seen.items())
+        )
+        return SizeTrial(
+            batch_size=size,
+            ahead=self.steps[size],
+            start=start,
+            within=within,
+            trains=trains,
+            fails=fails,
+            runs=tuple(runs),
+            steps=steps,
+            short=rest if rest < _SHORT * size else 0,
         )
 
-    def _of_constant(self, training: Training, start: int, stop: int) -> float:
-        """Mean loss of the constant output over the batches of these steps."""
-        targets, level = self.problem.targets, self.level.to(self.problem.objective.device)
-        if isinstance(targets, Tensor) and targets.is_floating_point():
-            level = level.to(targets.dtype)
-        losses = [
-            float(self.problem.loss(level.expand(len(chosen), *level.shape), window(targets, chosen)))
-            for _, chosen in training.drawn(start, stop)
-        ]
-        return sum(losses) / len(losses)
 
-    def _expected(self, size: int) -> float:
-        return (_FIRST if size == self.sizes[len(self.sizes) // 2] else _LATER) * self.steps[size]
+class _Runs:
+    """Runs at one batch size, dealt out to the processes of a group by the place of their rates."""
 
-    def _step_seconds(self, size: int) -> float:
-        if size not in self._seconds:
-            with calling("model and loss", f"train on batches of {size} samples"):
-                run = TrialRun(self._training(size), _STILL * self.optimiser.rate).until(1)
-                started = time.monotonic()
-                run.until(1 + _TIMED)
-            self._seconds[size] = (time.monotonic() - started) / _TIMED
-        return self._seconds[size]
+    def __init__(self, trials: Trials, size: int, rate: float, end: float) -> None:
+        self._trials, self._training, self._rate, self._end = trials, trials._at(size), rate, end
+        self._kept = dict[int, tuple[float, TrialRun]]()
+        self.steps = 0
+        self.watch: Watch = lambda _: None
 
+    def losses(self, places: Collection[int], steps: int) -> Iterator[tuple[int, float]]:
+        """Yield each place with its loss after so many steps.
 
-class _Scored(TrialRun):
-    """A run whose last loss is a mean over enough samples."""
+        Raises
+        ------
+        TimeUpError
+            If there is no time for the next run.
+        """
+        ranks, size = self._trials.problem.objective.ranks, self._training.batches.size
+        seconds = self._trials._step_seconds[size]
+        for some in [[place] for place in places] if ranks.size == 1 else [places]:
+            expected = -(-len(some) // ranks.size) * steps * seconds
+            if ranks.of_one("the time that is left", 0, time.monotonic() + expected > self._end):
+                raise TimeUpError
+            with _training_on(size):
+                own = [(p, *self._trained(p, steps)) for p in some if p % ranks.size == ranks.rank]
+            for place, loss, taken in itertools.chain(*ranks.gathered("losses of trial runs", own)):
+                self.steps += taken
+                self.watch(min(seconds * self.steps, self._trials.cost(size)))
+                yield place, loss
 
-    def final(self, *, last: int | None = None) -> float:
-        return super().final(last=last or _last(self.steps, self.training.batches.size))
-
-    def largest_change(self) -> float:
-        """Largest difference, over tenths of the steps, of the mean loss and the untrained network's."""
-        return max(
-            abs(float(np.mean(self.losses[part])) - self.training.untrained(part.start, part.stop))
-            for part in cuts(self.steps, tail(self.steps))
-        )
-
-
-def _last(steps: int, size: int) -> int:
-    """Return the number of last steps whose loss is averaged: a tenth, more if batches are small, at most half."""
-    return max(tail(steps), min(-(-_SAMPLES // size), steps // 2))
-
-
-class _Progress:
-    """Steps beyond those that were expected count less and less: what comes next must not fall behind them."""
-
-    def __init__(self, watch: Watch, total: float) -> None:
-        self._watch, self._total, self._behind = watch, total, 0.0
-
-    @contextmanager
-    def part(self, expected: float, seconds: float) -> Iterator[Callable[[int], None]]:
-        """A walk of so many steps, of so many seconds each; what it gives is to be called with those taken."""
-        each = seconds / self._total if self._total else 0.0
-
-        def seen(steps: int) -> None:
-            self._watch(self._behind + _through(steps / expected) * expected * each)
-
-        yield seen
-        self._behind += expected * each
-        self._watch(self._behind)
+    def _trained(self, place: int, steps: int) -> tuple[float, int]:
+        """Return the loss of a run after so many steps, and how many of them it took now."""
+        _, run = self._kept.pop(place, (0.0, None))
+        run = run or TrialRun(self._training, self._rate * FACTOR**place)
+        before = run.steps
+        self._kept[place] = self._trials._loss(run.until(steps)), run
+        loss = self._kept[place][0]
+        for worst in sorted(self._kept, key=lambda p: self._kept[p][0])[_KEPT:]:
+            del self._kept[worst]
+        return loss, run.steps - before
 
 
-def _through(ratio: float) -> float:
-    """Share of a walk that is done, from its steps over those that were guessed: it always grows, and ends below 1.
-
-    >>> [round(_through(ratio), 3) for ratio in (0.0, 0.5, 1.0, 2.0, 4.0)]
-    [0.0, 0.35, 0.7, 0.85, 0.925]
-    """
-    return _USUAL * ratio if ratio <= 1 else 1 - (1 - _USUAL) / ratio
-
-
-def _best_rate(found: SizeTrial) -> float | None:
-    """Return the rate from which the next batch size starts, if any trial beat a constant output."""
-    return found.walked.best.rate if found.start else None
-
-
-def _parameters_named(model: nn.Module, names: Sequence[str]) -> list[nn.Parameter]:
-    known: dict[str, Any] = dict(model.named_parameters())
-    return [known[name] for name in names]
-
-
-def _advised(size: int, ahead: int, found: Walked, short: int, seen: HoldOut) -> SizeTrial:
-    start = None if found.start is None else found.start.rate
-    fails = None if found.failed is None else found.failed.rate
-    return SizeTrial(
-        batch_size=size,
-        ahead=ahead,
-        start=start,
-        within=None
-        if start is None
-        else (start * seen.best[0], min(start * seen.best[1], fails or math.inf)),
-        trains=None if found.largest is None else found.largest.rate,
-        fails=fails,
-        walked=found,
-        short=short,
-    )
+def _training_on(size: int) -> AbstractContextManager[None]:
+    return calling("model and loss", f"train on batches of {size} samples")

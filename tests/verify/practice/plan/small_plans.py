@@ -1,13 +1,13 @@
-"""A network whose samples differ in weight, and plans of it."""
+"""A network whose samples differ in weight, and its stability limits."""
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from verify.practice.loading import Problem, problem
-from verify.practice.plan import plan_problem
-from verify.practice.plan.linearised import Linearised
+from verify.practice.plan.curvature import Linearised, linearised
 
 N, SIZES = 14, [14, 1, 2, 6]
 
@@ -22,5 +22,5 @@ def small_network(**options: Any) -> Problem:
 
 
 def curvature_of(given: Problem, sizes: list[int], **options: Any) -> Linearised:
-    """The linearised section of a plan alone."""
-    return plan_problem(given, sizes, trials=False, **options).linearised
+    """Return stability limits at batch sizes in any order."""
+    return linearised(given, sorted(sizes), np.random.default_rng(0), **options)

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
 from tests.verify.practice.plan.small_plans import SIZES, small_network
 from verify import cli
 from verify.practice import work
-from verify.practice.loading import Problem, problem
+from verify.practice.loading import Problem
 from verify.practice.plan import Plan, pages as plan_pages, plan_problem
+from verify.practice.plan.trials import Trials
+from verify.signals import Interrupted
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def given() -> Problem:
 
 @pytest.fixture(scope="module")
 def made(given: Problem) -> Plan:
-    return plan_problem(given, SIZES, heavy=5, batches=2, adam=(1e-3, 4), steps=20)
+    return plan_problem(given, SIZES, steps=20, curvature=True)
 
 
 # --- what is given, and what is left as found ------------------------------------------------------------------
@@ -35,15 +36,13 @@ def test_the_same_seed_gives_the_same_plan_and_changes_nothing() -> None:
     given = small_network()
     model, state = given.objective.model, torch.get_rng_state()
     before = {name: p.clone() for name, p in model.state_dict().items()}
-    few = {"directions": 2, "heavy": 1, "batches": 2, "steps": 10}
-    first, again = (plan_problem(given, [2], seed=5, **few) for _ in range(2))
+    first, again = (plan_problem(given, [2], seed=5, steps=10, curvature=True) for _ in range(2))
     assert (first.trials, first.linearised, first.state) == (again.trials, again.linearised, again.state)
     assert all(torch.equal(p, before[name]) for name, p in model.state_dict().items())
     assert all(p.grad is None for p in model.parameters())
     assert torch.equal(torch.get_rng_state(), state)
-    other = plan_problem(given, [2], seed=6, **few)
-    assert other.linearised.rates[0].batch != first.linearised.rates[0].batch
-    assert other.trials[0].walked != first.trials[0].walked
+    other = plan_problem(given, [2], seed=6, steps=10)
+    assert other.trials[0].runs != first.trials[0].runs and other.linearised is None
 
 
 def test_a_pipe_is_told_how_long_it_takes(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,11 +56,11 @@ def test_a_pipe_is_told_how_long_it_takes(capsys: Any, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ([], "^a plan needs at least one batch size, got none"),
-        ([1.5], "^batch sizes must be integers of at least 1, got 1.5"),
-        ([True], "integers of at least 1, got True"),
-        ([15], "^batch sizes must be at most the number of samples, 14, got 15"),
-        ([4, 2, 4], "^batch sizes must be different, got 4 more than once"),
+        ([], r"^batch sizes must be different, and one at least, got \[\]"),
+        ([1.5], "^each batch size must be a positive integer, got 1.5"),
+        ([True], "positive integer, got True"),
+        ([15], "^batch sizes must be at most the 14 samples, got 15"),
+        ([4, 2, 4], r"^batch sizes must be different, .* got \[4, 2, 4\]"),
     ],
 )
 def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, message: str) -> None:
@@ -72,7 +71,8 @@ def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, mess
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batches": 1}, "batches must be at least 2, got 1"),
+        ({"steps": 0}, "steps must be a positive integer, got 0"),
+        ({"seconds": 0}, "seconds must be finite and positive, got 0"),
         ({"rate": -0.1}, "rate must be positive and finite, got -0.1"),
         ({"momentum": 1.0}, "momentum must be from 0 to below 1, got 1.0"),
         ({"optimizer": "adamx"}, "optimizer must be one of sgd, momentum, adam, adamw, .*, got 'adamx'"),
@@ -81,40 +81,11 @@ def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, mess
             {"optimizer": torch.optim.Adam, "weight_decay": 0.1},
             "apply to an optimizer given by name only; set them in the optimizer itself",
         ),
-        (
-            {"trials": False, "linearised": False},
-            "nothing to plan: both trials and linearised are switched off",
-        ),
     ],
 )
 def test_numbers_that_cannot_be_are_refused(given: Problem, options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plan_problem(given, [1], **options)
-
-
-def _line() -> nn.Module:
-    return nn.Linear(1, 1, bias=False)
-
-
-@pytest.mark.parametrize(
-    ("loss", "training", "message"),
-    [
-        (nn.MSELoss(), True, "a plan needs evaluation mode"),
-        (nn.L1Loss(), False, "model must have curvature along some direction"),
-        (
-            lambda o, y: (y * (o - y) ** 2).sum() / y.sum(),
-            False,
-            "a mean of losses of single samples, got another",
-        ),
-        (lambda o, y: -((o - y) ** 2).mean(), False, "loss must be convex in the outputs"),
-        (lambda o, y: ((o - y) ** 2 * (y - 1.5)).mean(), False, "loss must be convex in the .* use float64"),
-    ],
-)
-def test_problems_without_a_bracket_are_refused(loss: Any, training: bool, message: str) -> None:
-    x = torch.tensor([[1.0], [2.0], [3.0]])
-    given = problem(_line(), (x, x), loss=loss, training=training)
-    with pytest.raises(ValueError, match=message):
-        plan_problem(given, [1], trials=False)
 
 
 # --- the command -----------------------------------------------------------------------------------------------
@@ -129,42 +100,55 @@ def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
     words: list[str], capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    more = ["--adam-rate", "1e-3", "--adam-batch", "3", "--steps", "20"]
-    assert cli.main([*words, "--batch-sizes", "1,3,8", *more]) == 0
+    assert cli.main([*words, "--batch-sizes", "1,3,8", "--curvature", "--steps", "20"]) == 0
     printed = capsys.readouterr()
-    assert re.fullmatch(r"losscurv: about \d+ to \d+ training steps, .*; \d+ s for curvature\n", printed.err)
+    assert re.fullmatch(r"losscurv: about \d+ training steps, \d+ s\n", printed.err)
     assert printed.out.endswith("\npage: out/plan.html\n")
-    tables = [b.splitlines() for b in re.split(r"\n\n|to use\n", printed.out) if b.lstrip().startswith("B  ")]
-    assert [[row.split()[0] for row in table] for table in tables] == [["B", "1", "3", "8"]] * 2
-    assert [table[0].split("  ")[-1].strip() for table in tables] == ["loss", "Adam √B"]
+    trials, limits = (printed.out.split("\n\n")[k].splitlines() for k in (1, 3))
+    for table in (trials, limits):
+        assert [row.split()[0] for row in table if row.split()[0].isdigit()][:3] == ["1", "3", "8"]
+    assert "8 of 10" in trials[0] and "Theorem 4" in limits[1]
     files = {file.name for file in Path("out").iterdir()}
     assert files == {"plan.html", "plan.json", "plan.png", "plan.svg"}
 
 
 def test_json_is_what_is_written(words: list[str], capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_pages.plots, "save_figure", lambda *_: [])
-    assert cli.main([*words, "--batch-sizes", "8", "--json", "--steps", "10", "--intended", "90"]) == 0
+    assert cli.main([*words, "--json", "--steps", "10", "--curvature"]) == 0
     printed = capsys.readouterr().out
     assert printed == Path("out/plan.json").read_text(encoding="utf-8")
     found = json.loads(printed)
     (at,), (trial,) = found["linearised"]["rates"], found["trials"]
-    assert (found["samples"], found["version"], found["intended"]) == (8, 3, 90)
-    assert (at["batch_size"], at["adam"], at["sharpness"]["standard_error"]) == (8, None, 0)
-    assert trial["batch_size"] == 8 and trial["walked"]["rungs"] and trial["ahead"] == 10
+    assert (found["samples"], found["version"], found["score"]) == (8, 4, "training")
+    assert (at["batch_size"], at["sharpness"]["standard_error"]) == (8, 0)
+    assert trial["batch_size"] == 8 and trial["ahead"] == 10 and trial["runs"][0]["loss"] > 0
     assert found["state"]["constant"] > 0
-    assert len(found["uncertainty"]) == 2
+
+
+def test_an_interrupted_command_prints_what_it_has(
+    words: list[str], capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: Trials, *_: Any, **__: Any) -> bool:
+        self.steps = {4: 10}
+        run(self)
+        raise Interrupted
+
+    run = Trials.run
+    monkeypatch.setattr(Trials, "run", interrupt)
+    assert cli.main([*words, "--batch-sizes", "4,8", "--steps", "10"]) == 130
+    out = capsys.readouterr().out
+    assert "(interrupted)" in out and Path("out/plan.html").exists()
+    assert [at["batch_size"] for at in json.loads(Path("out/plan.json").read_text())["trials"]] == [4]
 
 
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        ("", "--batch-sizes"),
-        ("--batch-sizes 10", "batch sizes must be at most the number of samples, 8, got 10"),
-        ("--batch-sizes -4", "batch sizes must be integers of at least 1, got -4"),
+        ("--batch-sizes 10", "batch sizes must be at most the 8 samples, got 10"),
+        ("--batch-sizes -4", "each batch size must be a positive integer, got -4"),
         ("--batch-sizes 3,many", "--batch-sizes must be integers with commas between them"),
         ("--batch-sizes 3,", "--batch-sizes must be integers with commas between them"),
-        ("--batch-sizes 3 --adam-rate 1", "--adam-rate and --adam-batch must be given together"),
-        ("--batch-sizes 3 --training", "a plan needs evaluation mode"),
+        ("--training", "a plan needs evaluation mode"),
     ],
 )
 def test_bad_words_end_in_one_line_and_leave_no_folder(
@@ -173,7 +157,7 @@ def test_bad_words_end_in_one_line_and_leave_no_folder(
     assert cli.main([*words, *more.split()]) == 2
     out, err = capsys.readouterr()
     assert line in err.splitlines()[-1] and not out
-    assert not Path("out").exists() or "--training" in more
+    assert not Path("out").exists()
 
 
 def test_a_full_disk_takes_no_rates_away(
@@ -183,9 +167,9 @@ def test_a_full_disk_takes_no_rates_away(
         raise ValueError("plan cannot be written")
 
     monkeypatch.setattr(plan_pages, "write_plan", full)
-    assert cli.main([*words, "--batch-sizes", "8", "--steps", "10"]) == 2
+    assert cli.main([*words, "--steps", "10"]) == 2
     out, err = capsys.readouterr()
-    assert "start with" in out and "stable below" in out and "page:" not in out
+    assert "suggested rate" in out.replace("\n", " ") and "page:" not in out
     assert err.splitlines()[-1] == "losscurv: plan cannot be written"
 
 
@@ -194,11 +178,10 @@ def test_a_full_disk_takes_no_rates_away(
 
 def test_the_page_needs_nothing_else_and_shows_every_rate(made: Plan) -> None:
     text = plan_pages.plan_page(made)
-    assert text.count("<svg") == text.count("<figcaption>") == 2
+    assert text.count("<svg") == text.count("<figcaption>") == 1
     assert "<script" not in text and "src=" not in text and 'href="http' not in text
     for at in made.trials:
         assert text.count(f'<th scope="row">{at.batch_size}</th>') == 2
-    assert "var(--theory)" in text
     state = dataclasses.replace(made.state, loss=math.inf)
     found = json.loads(plan_pages.plan_json(dataclasses.replace(made, state=state)))
     assert found["state"]["loss"] is None

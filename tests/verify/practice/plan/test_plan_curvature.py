@@ -1,4 +1,4 @@
-"""Learning rates against batch sizes: dense references of every number, the bracket around the exact limit."""
+"""Stability limits from curvature: dense references of every number, the bracket around the exact limit."""
 
 import math
 from typing import Any
@@ -14,7 +14,7 @@ from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.plan.small_plans import SIZES, N, curvature_of, small_network
 from tests.verify.practice.small_measurements import gauss_newtons
 from verify.practice.loading import Problem, problem
-from verify.practice.plan.linearised import Linearised
+from verify.practice.plan.curvature import Linearised
 from verify.practice.plan.rate_bracket import MeasuredBracket, square_bound
 
 
@@ -30,7 +30,7 @@ def dense(given: Problem) -> np.ndarray[Any, Any]:
 
 @pytest.fixture(scope="module")
 def made(given: Problem) -> Linearised:
-    return curvature_of(given, SIZES, heavy=5, batches=2, adam=(1e-3, 4))
+    return curvature_of(given, SIZES, heavy=5)
 
 
 # --- every number against dense matrices -----------------------------------------------------------------------
@@ -85,45 +85,6 @@ def test_batch_eigenvalues_are_those_of_all_batches_within_the_error_of_the_law(
         assert at.sharpness.standard_error > 0
 
 
-def test_noise_scales_are_those_of_the_gradients_of_single_samples(made: Linearised, given: Problem) -> None:
-    each = [given.batch_objective([i]) for i in range(N)]
-    gradients = np.stack([one.gradient().numpy() for one in each])
-    hessian, mean = dense_hessian(given.objective).numpy(), gradients.mean(0)
-    covariance = np.cov(gradients.T)
-    simple = np.trace(covariance) / (mean @ mean)
-    curved = np.trace(hessian @ covariance) / (mean @ hessian @ mean)
-    for found, exact in ((made.noise.simple, simple), (made.noise.curved, curved)):
-        assert abs(found.value - exact) <= 3 * found.standard_error
-
-
-# --- the limits of one's own optimizer -------------------------------------------------------------------------
-
-
-def test_momentum_and_decay_have_the_limit_of_their_recursion(given: Problem, made: Linearised) -> None:
-    top = float(torch.linalg.eigvalsh(dense_hessian(given.objective))[-1])
-    assert abs(made.hessian - top) <= made.hessian_bound + 1e-9
-    assert_allclose([at.adam or 0.0 for at in made.rates], 1e-3 * np.sqrt(np.array(sorted(SIZES)) / 4))
-    found = curvature_of(given, [1, 2], heavy=1, optimizer="momentum", weight_decay=0.3).own
-    assert not found.scaled
-    assert_allclose(np.array(found.rates, dtype=float), 2 * 1.9 / (top + 0.3), rtol=1e-2)
-    assert_allclose(np.array(made.own.rates, dtype=float), 2 / top, rtol=1e-2)
-    unknown = curvature_of(given, [1], heavy=1, optimizer=lambda p, lr: torch.optim.RMSprop(p, lr=lr)).own
-    assert unknown.rates == (None,) and "RMSprop" in unknown.rule
-
-
-def test_adam_has_the_limit_of_the_preconditioned_hessian(given: Problem) -> None:
-    """The second moments are those of the gradients of batches, by all batches of one size."""
-    found = curvature_of(given, [1, N], heavy=1, optimizer="adam").own
-    hessian = dense_hessian(given.objective).numpy()
-    gradients = np.stack([given.batch_objective([i]).gradient().numpy() for i in range(N)])
-    assert found.scaled
-    for size, rate in zip((1, N), found.rates, strict=True):
-        second = gradients.mean(0) ** 2 + (1 / size - 1 / N) * gradients.var(0, ddof=1)
-        root = 1 / np.sqrt(np.sqrt(second) + 1e-8)
-        exact = 38 / np.linalg.eigvalsh(root[:, None] * hessian * root)[-1]
-        assert_allclose(rate, exact, rtol=0.05 if size == N else 0.5)  # at B = 1 the variances are measured
-
-
 def test_theorem_4_is_fed_with_what_was_measured(made: Linearised, given: Problem) -> None:
     """Below its threshold its edge is 2 sqrt(total / (P b)), above it lambda_1 + total / (P b lambda_1)."""
     top, share = made.bracket.largest, made.variance.value / given.objective.dim
@@ -149,6 +110,21 @@ def test_a_mean_over_positions_is_one_over_samples_too() -> None:
     spread = float(sum((g - sum(own) / 6).square().sum() for g in own)) / 5
     assert_allclose(found.variance.value, spread, rtol=0, atol=3 * found.variance.standard_error + 1e-9)
     assert_allclose(whole.largest, float(torch.linalg.eigvalsh(torch.stack(own).mean(0))[-1]), rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (nn.L1Loss(), "model must have curvature along some direction"),
+        (lambda o, y: (y * (o - y) ** 2).sum() / y.sum(), "a mean of losses of single samples, got another"),
+        (lambda o, y: -((o - y) ** 2).mean(), "loss must be convex in the outputs"),
+        (lambda o, y: ((o - y) ** 2 * (y - 1.5)).mean(), "loss must be convex in the .* use float64"),
+    ],
+)
+def test_losses_without_a_bracket_are_refused(loss: Any, message: str) -> None:
+    x = torch.tensor([[1.0], [2.0], [3.0]])
+    with pytest.raises(ValueError, match=message):
+        curvature_of(problem(nn.Linear(1, 1, bias=False), (x, x), loss=loss), [1])
 
 
 # --- the lower side --------------------------------------------------------------------------------------------
@@ -198,12 +174,5 @@ def _by_hand(**changes: Any) -> MeasuredBracket:
 
 def test_sides_of_a_bracket_by_hand() -> None:
     found = _by_hand()
-    first, last = found.crossover()
-    assert_allclose(found.rates(first).upper, 1 / found.largest)
-    assert_allclose(found.rates(last).lower, 1 / found.largest)
-    assert first <= last
-    assert_allclose(found.crossover_along_top(), 1 / (4 / 12 + 1 / 100))
     assert (found.deciding(1), found.deciding(100)) == ("sample 7", "v1")
     assert_allclose(_by_hand(bound=0.5).rates(100).lower, 2 / 2.5)  # the error of the eigenvalue
-    even = _by_hand(heaviest=2.0, curvatures=(2.0,), variances=(0.0,), directions=("v1",))
-    assert even.crossover() == (0.0, 0.0)
