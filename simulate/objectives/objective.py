@@ -62,7 +62,6 @@ from simulate.objectives.losses import (
 from simulate.objectives.parameters import (
     Leaves,
     Parametric,
-    advising,
     in_place,
     parametric,
     unwrapped,
@@ -208,7 +207,7 @@ class Objective:
         held = tuple(found.state(found.parameters).values()) or found.parameters
         self.ranks.require_same(parameters=(found.names, *held), reduction=(self.reduction,))
         self.names, self._parameters = found.names, found.parameters
-        self._call = advising(self.model, found.call)
+        self._call = found.call
         self.fixed, self.state = found.fixed, found.state
         self.originals = tuple(zip(found.names, found.originals, strict=True))
         self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._parameters)
