@@ -12,8 +12,8 @@ and the random generators are restored afterwards. During a measurement the para
 only one thread may use it.
 
 Before the first derivative, torch's derivatives are checked, in `Objective.measured`: see
-`simulate.objectives.soundness`. In one process this is done once for the same model, loss and shapes, and questions such
-as whether samples affect each other are asked once for the same data: see `simulate.objectives.fingerprints`.
+`simulate.objectives.soundness`. In one process this is done once for the same model, loss and shapes. Whether samples
+affect each other, and such questions, are asked once for the same data too: see `simulate.objectives.fingerprints`.
 """
 
 from simulate.objectives import batches, parameters
