@@ -36,7 +36,7 @@ def require(condition: Any, name: str, rule: str, value: object) -> None:
     ...
     ValueError: sigma must be positive, got -1.0
     """
-    if condition is not True and not np.all(condition):
+    if condition is not True and not np.asarray(condition).all():
         raise ValueError(f"{name} must be {rule}, got {shown(value)}")
 
 
@@ -270,18 +270,23 @@ def _leaves(value: object) -> Iterator[object]:
 
 
 def checked(name: str, value: ArrayLike, rule: str, holds: Callable[[Floats], Any]) -> Floats:
+    """`value` as float64, for all of which `holds` is true."""
+    # most arguments are plain numbers; a sum, since no formula here knows a zero with a sign
+    found = np.asarray(value + 0.0) if isinstance(value, float) else _converted(name, value)
+    require(holds(found), name, rule, value)
+    return found
+
+
+def _converted(name: str, value: ArrayLike) -> Floats:
     array = as_given(name, value, _REAL)
     kinds: set[Any] = set(map(type, array.flat)) if array.dtype.kind == "O" else set()
     beyond_64_bits = int in kinds and kinds <= {int, float}
     require(array.dtype.kind in "uif" or beyond_64_bits, name, _REAL, value)
     try:
         with np.errstate(over="ignore"):
-            # a sum, since no formula here knows a zero with a sign
-            found = np.asarray(array.astype(np.float64, order="C", copy=False) + 0.0)
+            return np.asarray(array.astype(np.float64, order="C", copy=False) + 0.0)
     except OverflowError:  # an integer of more than 1024 bits
         raise ValueError(f"{name} must be {_REAL}, got {shown(value)}; floats end at 1.8e308") from None
-    require(holds(found), name, rule, value)
-    return found
 
 
 def shown(value: object) -> str:

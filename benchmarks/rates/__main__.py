@@ -1,60 +1,59 @@
-"""Measure the learning rates that train on half of the networks, and compare rules for learning rates with them.
+"""Compare rules for learning rates on half of the networks.
 
-    python -m benchmarks.rates --folder design --half design --data cifar10.npz --workers 2     # about three hours
+    python -m benchmarks.rates --folder holdout --half holdout --data cifar10.npz   # about 40 minutes of one core
+    python -m benchmarks.rates --folder quick --half holdout --quick                # digits, SGD and AdamW: 5 minutes
 
-The folder gets a file for each network, state, optimiser and seed; a campaign that was stopped continues there. Tables
-are printed at the end; `--tables` makes them from the existing files. `--data` names an archive of colour images with
-labels, for networks that take them; `--workers` networks run at a time, or only those named by `--network`.
+The folder gets a file for each network, state and optimiser; a campaign that was stopped continues there, and rules or
+orders of the judge's batches that were not run are added. Tables are printed at the end. `--data` names an archive of
+colour images with labels. `--rule` runs one rule, by its name or as `module:function`: a function of a `Task` that
+returns a rate for each batch size.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import torch
 
-from benchmarks.rates.cells import Results, load
-from benchmarks.rates.networks import NETWORKS, Network
-from benchmarks.rates.rules import work
+from benchmarks.rates.campaign import load, work
+from benchmarks.rates.networks import NETWORKS
+from benchmarks.rates.rules import RULES
 from benchmarks.rates.tables import tables
+from benchmarks.rates.task import OPTIMISERS, STATES, Ground
 from benchmarks.timing import command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run or continue a half, and print its tables."""
-    parser = command("benchmarks.rates", __doc__, data="", workers=1, tables=False)
+    parser = command("benchmarks.rates", __doc__, data="", orders=1, quick=False)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--half", choices=("design", "holdout"), required=True)
-    parser.add_argument("--network", action="append")
+    parser.add_argument("--rule", action="append", help=f"default: {'; '.join(RULES)}")
     options = parser.parse_args(argv)
     options.folder.mkdir(parents=True, exist_ok=True)
-    if not options.tables:
-        chosen = [
-            network
-            for network in NETWORKS
-            if network.half == options.half and network.name in (options.network or [network.name])
-        ]
-        if not options.data and (lacking := [n.name for n in chosen if n.source.startswith("images")]):
-            parser.error(f"--data must name an archive of colour images for {', '.join(lacking)}")
-        with ProcessPoolExecutor(options.workers) as pool:
-            run = partial(_run_network, folder=options.folder, images=options.data)
-            list(pool.map(run, [network.name for network in chosen]))
-    results: Results = {}
-    for file in sorted(options.folder.glob("*.json")):
-        results |= load(file)
-    print(tables(results))
-    return 0
-
-
-def _run_network(name: str, *, folder: Path, images: str | None) -> None:
     torch.set_num_threads(1)
-    network: Network = next(network for network in NETWORKS if network.name == name)
-    for line in work(network, folder, images):
-        print(line, file=sys.stderr, flush=True)
+    rules = dict(RULES)
+    for given in options.rule or ():
+        if given not in RULES:
+            module, function = given.split(":")
+            rules[given] = getattr(importlib.import_module(module), function)
+    rules = {name: rules[name] for name in options.rule or RULES}
+    chosen = [network for network in NETWORKS if network.half == options.half]
+    if options.quick:
+        chosen = [n for n in chosen if n.source == "digits-8"]
+    if not options.data and any(network.source.startswith("images") for network in chosen):
+        parser.error("--data must name an archive of colour images")
+    for network in chosen:
+        for state in STATES:
+            for optimiser in ("sgd", "adamw") if options.quick else OPTIMISERS:
+                ground = Ground(network, state, optimiser, options.data or None)
+                for line in work(ground, rules, options.folder, options.orders):
+                    print(line, file=sys.stderr, flush=True)
+    print(tables([load(file) for file in sorted(options.folder.glob("*.json"))]))
+    return 0
 
 
 if __name__ == "__main__":

@@ -26,10 +26,12 @@ from theory import zone
 SAMPLES = 1024
 """Number of samples of each network; each seed has other samples."""
 
-CONTEXT = 16
+CONTEXT = 8
 """Number of letters from which the next one is predicted."""
 
-SYMBOLS = len(string.ascii_lowercase) + 4
+_LETTERS = f"{string.ascii_lowercase} \n0"
+
+SYMBOLS = len(_LETTERS) + 1
 """Number of symbols: letters without case, space, end of line, one for digits, and one for the rest."""
 
 _TEXTS = ("conventions.md", "measure.md", "plan.md", "verdicts.md", "watch.md")
@@ -51,7 +53,7 @@ def samples_of(source: str, seed: int, *, images: str | None = None, count: int 
     Examples
     --------
     >>> [tuple(samples_of(s, 0, count=5).inputs.shape) for s in ("digits-8", "text")]
-    [(5, 1, 8, 8), (5, 16)]
+    [(5, 1, 8, 8), (5, 8)]
     """
     rng = np.random.default_rng((seed, 1))
     if source == "text":
@@ -72,18 +74,8 @@ def _windows(rng: np.random.Generator, count: int) -> Samples:
 @cache
 def _text() -> NDArray[np.int64]:
     text = "\n".join((_DOCS / name).read_text(encoding="utf-8") for name in _TEXTS).lower()
-    return np.array([_symbol(letter) for letter in text], dtype=np.int64)
-
-
-def _symbol(letter: str) -> int:
-    known = f"{string.ascii_lowercase} \n"
-    if letter in known:
-        return known.index(letter)
-    return len(known) + (not letter.isdigit())
-
-
-OPTIMISERS = ("sgd", "momentum", "adam")
-"""Optimisers for every network, from `simulate.training.trial_training.OPTIMISERS`."""
+    known = [_LETTERS.find("0" if letter.isdigit() else letter) for letter in text]
+    return np.array(known, dtype=np.int64) % SYMBOLS  # -1 is the rest
 
 
 @dataclass(frozen=True)
@@ -172,14 +164,7 @@ def _perceptron(
     for fan_in, out in pairwise(widths[:-1]):
         layers += [nn.Linear(fan_in, out), *([nn.LayerNorm(out)] if norm else []), act()]
         layers += [nn.Dropout(drop)] if drop else []
-    return nn.Sequential(*layers, nn.Linear(*widths[-2:]))
-
-
-def _lenet_5(pool: type[nn.Module]) -> nn.Module:
-    return nn.Sequential(
-        nn.Conv2d(3, 6, 5), nn.ReLU(), pool(2), nn.Conv2d(6, 16, 5), nn.ReLU(), pool(2),
-        _perceptron(400, 120, 84, 10),
-    )  # fmt: skip
+    return nn.Sequential(*layers, nn.Linear(widths[-2], widths[-1]))
 
 
 def _convolutions(*widths: int, norm: bool = False) -> nn.Module:
@@ -260,32 +245,28 @@ _ROWS: dict[str, tuple[_Row, ...]] = {
         ("relu", "digits-8", "torch", lambda: _perceptron(64, 64, 64, 10)),
         ("deep-relu", "digits-8", "he", lambda: _perceptron(64, 48, 48, 48, 48, 10)),
         ("tanh-squared", "digits-8", "torch", lambda: _perceptron(64, 64, 10, act=nn.Tanh)),
-        ("lenet-300-100", "digits-28", "edge", lambda: _perceptron(784, 300, 100, 10)),
-        ("lenet-5", "images-32", "torch", lambda: _lenet_5(nn.MaxPool2d)),
-        ("convolutions", "images-16", "torch", lambda: _convolutions(3, 16, 32)),
+        ("convolutions", "images-8", "torch", lambda: _convolutions(3, 16, 32)),
         ("convolutions", "text", "he", lambda: _letter_convolutions(24)),
-        ("batch-norm", "images-16", "he", lambda: _convolutions(3, 12, 24, norm=True)),
+        ("batch-norm", "images-8", "he", lambda: _convolutions(3, 12, 24, norm=True)),
         ("layer-norm", "text", "torch", lambda: _letters(96, 96, norm=True)),
     ),
     "holdout": (
         ("gelu", "text", "torch", lambda: _letters(96, act=nn.GELU)),
         ("relu", "digits-8", "edge", lambda: _perceptron(64, 80, 40, 10)),
-        ("lenet-300-100", "digits-28", "torch", lambda: _perceptron(784, 300, 100, 10)),
-        ("lenet-5-average", "images-32", "he", lambda: _lenet_5(nn.AvgPool2d)),
-        ("convolutions", "images-16", "he", lambda: _convolutions(3, 8, 16, 32)),
+        ("convolutions", "images-8", "he", lambda: _convolutions(3, 8, 16, 32)),
         ("batch-norm", "digits-8", "torch", lambda: _convolutions(1, 16, 16, norm=True)),
         (
             "layer-norm", "digits-8", "he",
             lambda: _perceptron(64, 64, 64, 10, norm=True, drop=0.1),
         ),
-        ("residual", "images-16", "torch", lambda: _residual(3, 12, 2)),
+        ("residual", "images-8", "torch", lambda: _residual(3, 12, 2)),
         ("residual", "digits-8", "he", lambda: _residual(1, 12, 2)),
         (
             "attention", "text", "torch",
             lambda: _Transformer(nn.Embedding(SYMBOLS, 32), CONTEXT, SYMBOLS, drop=0.1),
         ),
-        ("attention", "images-16", "torch", lambda: _Transformer(
-            nn.Sequential(nn.Conv2d(3, 32, 4, stride=4), nn.Flatten(2), _SwapAxes()), 16, 10
+        ("attention", "images-8", "torch", lambda: _Transformer(
+            nn.Sequential(nn.Conv2d(3, 32, 4, stride=4), nn.Flatten(2), _SwapAxes()), 4, 10
         )),
     ),
 }  # fmt: skip

@@ -1,212 +1,106 @@
-"""Rules for learning rates: measurements before training, or short runs, give a rate at each batch size.
-
-`work` runs everything of a network: the grid of measured rates, the answers of the rules, and runs at their rates.
-"""
+"""Rules for learning rates. Each is a function of a `Task` that returns a rate, or None, for each batch size."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property, partial
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from verify.practice.plan.linearised import Linearised
-from verify.practice.plan.rules import BatchRates
+import numpy as np
+import torch
+from torch.optim import Optimizer
 
-from benchmarks.rates.cells import (
-    KINDS,
-    MOST,
-    SEEDS,
-    SIZES,
-    Cell,
-    Ground,
-    Outcome,
-    Result,
-    Results,
-    best,
-    following,
-    load,
-    place,
-    rate,
-    save,
-)
-from benchmarks.rates.networks import OPTIMISERS, SAMPLES, Network
-from verify.practice.loading import problem
-from verify.practice.plan import plan_problem
-from verify.practice.plan.planned import Plan, along_power
-from verify.practice.plan.trials import SizeTrial, looked_ahead
+import losscurv
+from benchmarks.rates.task import Rule, Task
+from simulate.training.trial_training import CommonBatches, Training, TrialRun
 
-# --- rules
-
-ANCHOR = 64
-"""Batch size with a known rate, for rules that carry it to others; they do not answer for this size."""
-
-FIXED = {"sgd": 0.1, "momentum": 0.01, "adam": 1e-3}
-"""Usual default rates; searches start here too."""
+Rates = dict[int, float | None]
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Input of rules: a `Ground`, an optimiser, and the best rate of the grid at the anchor."""
+def trial(task: Task, size: int, rates: Sequence[float], steps: int) -> TrialRun:
+    """Return a trial run of some steps from the state of a task, in training mode; all have the same batches.
 
-    ground: Ground
-    optimiser: str
-    known: float
+    `rates` are the learning rates of the steps; the last one stays.
+    """
 
-    @cached_property
-    def plan(self) -> Plan:
-        """Result of `losscurv plan`."""
-        network, rate = self.ground.network, FIXED[self.optimiser]
-        trained = problem(self.ground.model, self.ground.data, loss=network.loss, name=network.name)
-        return plan_problem(
-            trained, sorted(SIZES), optimizer=self.optimiser, rate=rate, seed=self.ground.seed
-        )
+    def make(first: float) -> Optimizer:
+        made, each = task.optimizer(task.model.parameters(), first), iter(rates)
+        made.register_step_pre_hook(lambda own, *_: own.param_groups[0].update(lr=next(each, rates[-1])))
+        return made
 
-    def trial(self, size: int) -> SizeTrial:
-        """Return the trial runs of the plan at a batch size."""
-        return next(trial for trial in self.plan.trials if trial.batch_size == size)
+    batches = CommonBatches(samples=len(task.inputs), size=size, seed=task.seed)
+    given = {"model": task.model, "loss": task.loss, "inputs": task.inputs, "targets": task.targets}
+    return TrialRun(Training(**given, batches=batches, optimiser=make), rates[0]).until(steps)
 
 
-def _from_curvature(
-    read: Callable[[Linearised, BatchRates], float | None],
-) -> Callable[[Asked, int], float | None]:
-    """Return a rule that reads the linearised dynamics of the plan; it has no rate where the plan has none."""
-
-    def rate(asked: Asked, size: int) -> float | None:
-        found = asked.plan.linearised
-        return found and read(found, next(at for at in found.rates if at.batch_size == size))
-
-    return rate
+def score(run: TrialRun) -> float:
+    """Return the loss of all data in evaluation mode at the end of a run; infinite if it diverged."""
+    if run.lost:
+        return math.inf
+    of = run.training
+    with run.trained() as model, torch.no_grad():
+        loss = float(of.loss(model.eval()(of.inputs), of.targets))
+    return loss if math.isfinite(loss) else math.inf
 
 
-def _single_batches(asked: Asked, size: int) -> float:
-    if asked.plan.linearised is None:
-        return next(at.rate for at in asked.plan.batch_curvature if at.batch_size == size)
-    return next(at.sharpness.value for at in asked.plan.linearised.rates if at.batch_size == size)
+def usual(task: Task) -> Rates:
+    """Return the usual default rate of the optimiser."""
+    return dict.fromkeys(task.sizes, task.usual)
 
 
-def _best_trial(asked: Asked, size: int) -> float | None:
-    trial = asked.trial(size)
-    return trial.start and trial.walked.best.rate
+def grid(task: Task, *, places: range, ratio: float = 4.0, short: int, leaders: int = 0) -> Rates:
+    """Return the best of rates around the usual one after a few steps, or the best of some leaders at the horizon.
+
+    With `leaders` this is one round of successive halving (Jamieson and Talwalkar 2016, arXiv 1502.07943).
+    """
+    found: Rates = {}
+    for size in task.sizes:
+        runs = sorted((trial(task, size, [task.usual * ratio**k], short) for k in places), key=score)
+        if leaders:
+            runs = sorted((run.until(task.steps) for run in runs[:leaders]), key=score)
+        found[size] = None if runs[0].lost else runs[0].rate
+    return found
 
 
-def _between(asked: Asked, size: int) -> float | None:
-    """Interpolate the rates of trial runs at 8 and 512 by a power of B."""
-    low, high = (asked.trial(at).start for at in (min(SIZES), max(SIZES)))
-    return along_power((min(SIZES), low), (max(SIZES), high), size) if low and high else None
+def range_test(task: Task, *, read: Callable[[np.ndarray, np.ndarray], float]) -> Rates:
+    """Return a reading of the learning-rate range test (Smith 2017, arXiv 1506.01186) as in torch-lr-finder.
+
+    The rate grows from 1e-7 to 10 in 100 steps, unless the smoothed loss exceeds 5 times its minimum before.
+    """
+    rates = np.geomspace(1e-7, 10.0, 100).tolist()
+    found: Rates = {}
+    for size in task.sizes:
+        smooth = trial(task, size, rates, len(rates)).losses
+        for step in range(1, len(smooth)):
+            smooth[step] = 0.05 * smooth[step] + 0.95 * smooth[step - 1]
+        seen = np.array(smooth)
+        ends = ~(seen <= 5 * np.minimum.accumulate(seen))
+        seen = seen[: ends.argmax() if ends.any() else None]
+        found[size] = read(np.array(rates[: len(seen)]), seen)
+    return found
 
 
-class Rule(NamedTuple):
-    """Rule: its rate at a batch size, and the optimisers and batch sizes for which it answers."""
+def plan(task: Task, *, steps: int | None = None) -> Rates:
+    """Return the rates that `losscurv.plan` suggests, if asked for a number of steps."""
+    found = losscurv.plan(
+        task.model,
+        (task.inputs, task.targets),
+        task.optimizer,
+        loss=task.loss,
+        batch_sizes=task.sizes,
+        rate=task.usual,
+        steps=steps or task.steps,
+        seed=task.seed,
+    )
+    return {trial.batch_size: trial.start for trial in found.trials}
 
-    rate: Callable[[Asked, int], float | None]
-    optimisers: tuple[str, ...] = OPTIMISERS
-    sizes: tuple[int, ...] = SIZES
-
-
-_OTHERS = tuple(size for size in SIZES if size != ANCHOR)
-_SGD = ("sgd",)
-
-WALK, WALK_EDGE = "walk", "walk, largest that trains"
 
 RULES: Mapping[str, Rule] = {
-    "one rate": Rule(lambda a, _: FIXED[a.optimiser]),
-    "linear from the best at 64": Rule(lambda a, size: a.known * size / ANCHOR, sizes=_OTHERS),
-    "square root from the best at 64": Rule(lambda a, size: a.known * (size / ANCHOR) ** 0.5, sizes=_OTHERS),
-    "2 / lambda_1": Rule(_from_curvature(lambda found, _: 2 / found.hessian), _SGD),
-    "2 / E lambda_1(B)": Rule(_single_batches, _SGD),
-    "lower side of the bracket": Rule(_from_curvature(lambda _, at: at.lower), _SGD),
-    "upper side of the bracket": Rule(_from_curvature(lambda _, at: at.upper), _SGD),
-    "Theorem 4": Rule(_from_curvature(lambda _, at: at.theorem_4.value), _SGD),
-    WALK: Rule(lambda a, size: a.trial(size).start),
-    "walk without a step back": Rule(_best_trial),
-    WALK_EDGE: Rule(lambda a, size: a.trial(size).trains),
-    "walk at 8 and 512, by a power between": Rule(_between, sizes=(ANCHOR,)),
+    "usual default": usual,
+    "six rates x 50": partial(grid, places=range(-2, 4), short=50),
+    "six rates x 50, two x 200": partial(grid, places=range(-2, 4), short=50, leaders=2),
+    "range test, steepest": partial(range_test, read=lambda r, x: float(r[np.gradient(x).argmin()])),
+    "range test, minimum / 10": partial(range_test, read=lambda r, x: float(r[x.argmin()] / 10)),
+    "plan": plan,
+    "plan, 100 steps": partial(plan, steps=100),
 }
-
-EDGES = frozenset((WALK_EDGE, "upper side of the bracket"))
-"""Rules for the largest rate that trains, not for a rate to train with."""
-
-
-def answers(asked: Asked, size: int) -> dict[str, float | None]:
-    """Return the rate of each rule at a batch size; None where a rule has no rate."""
-    found: dict[str, float | None] = {}
-    for name, rule in RULES.items():
-        if asked.optimiser in rule.optimisers and size in rule.sizes:
-            given = rule.rate(asked, size)
-            found[name] = given if given and 0 < given < math.inf else None
-    return found
-
-
-# --- a network
-
-_NEAR, _FAR = 2, 4
-"""Strides in places of the grid, from the result of a similar cell, and from any other start."""
-
-_LOWEST, _HIGHEST = -50, 30
-"""Places beyond which rates of rules are not run."""
-
-
-def nearest_run(wanted: float) -> int:
-    """Return the place at which the rate of a rule is run."""
-    return min(max(place(wanted), _LOWEST), _HIGHEST)
-
-
-def work(network: Network, folder: Path, images: str | None = None) -> Iterator[str]:
-    """Run everything of a network that has no file in the folder yet; yield a line for each cell.
-
-    `images` is the path of the archive of colour images, for networks that take them.
-    """
-    known: Results = {}
-    for seed in SEEDS:
-        for state, optimiser in KINDS:
-            file = folder / f"{network.name}-{state}-{optimiser}-{seed}.json"
-            if not file.exists():
-                save(file, _run_group(Ground(network, state, seed, images), optimiser, known))
-            found = load(file)
-            known |= found
-            yield from (_describe(cell, result) for cell, result in found.items())
-
-
-def _run_group(ground: Ground, optimiser: str, known: Results) -> Results:
-    """Run the three cells of an optimiser at a `Ground`, then the rules."""
-    found: Results = {}
-    for size in SIZES:
-        cell = Cell(ground.network.name, ground.state, optimiser, ground.seed, size)
-        reference = ground.reference(size, looked_ahead(size, SAMPLES))
-        first, stride = beginning(cell, known | found)
-        run, tried = _runner(ground, cell, reference), dict[int, Outcome]()
-        while len(tried) < MOST and (at := following(tried, first=first, stride=stride)) is not None:
-            tried[at] = run(at)
-        found[cell] = Result(reference, tried, {}, {}, 0.0)
-    anchor = next(result for cell, result in found.items() if cell.batch_size == ANCHOR)
-    asked = Asked(ground, optimiser, rate(best(anchor.tried)))
-    for cell, result in found.items():
-        given = answers(asked, cell.batch_size)
-        run, wanted = _runner(ground, cell, result.reference), {r for n, r in given.items() if n not in EDGES}
-        # A rate that the search of the grid has tried need not be run again.
-        runs = {at: result.tried.get(at) or run(at) for at in sorted({nearest_run(r) for r in wanted if r})}
-        cost = asked.trial(cell.batch_size).walked.steps / looked_ahead(cell.batch_size, SAMPLES)
-        found[cell] = result._replace(runs=runs, answers=given, cost=cost)
-    return found
-
-
-def _runner(ground: Ground, cell: Cell, reference: float) -> Callable[[int], Outcome]:
-    steps = looked_ahead(cell.batch_size, SAMPLES)
-    return partial(ground.outcome, cell.optimiser, cell.batch_size, steps=steps, reference=reference)
-
-
-def beginning(cell: Cell, known: Results) -> tuple[int, int]:
-    """Return first place and stride of the search of a cell, from results of similar cells of the network."""
-    for size, stride in ((cell.batch_size, _NEAR), (SIZES[0], _FAR)):
-        for other, result in known.items():
-            if (other.optimiser, other.batch_size) == (cell.optimiser, size):
-                return best(result.tried), stride
-    return place(FIXED[cell.optimiser]), _FAR
-
-
-def _describe(cell: Cell, result: Result) -> str:
-    found = f"best {rate(best(result.tried)):.3g} of {len(result.tried)} rates"
-    return f"{cell.network}, {cell.state}, {cell.optimiser}, seed {cell.seed}, B = {cell.batch_size}: {found}"

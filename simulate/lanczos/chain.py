@@ -116,10 +116,6 @@ class _Rows:
             total.addmm_(part.mT, rows)
         return total
 
-    def own(self, coordinates: Floats) -> Tensor:
-        """Return the same for coordinates in the rows after the first ones."""
-        return self.combined(np.vstack([np.zeros((len(self._first), coordinates.shape[1])), coordinates]))
-
     def turn(self, coordinates: Floats) -> None:
         """Replace the rows after the first ones by fewer combinations of them, in double precision."""
         columns = torch.as_tensor(coordinates).to(self._own.device)
@@ -223,12 +219,12 @@ class Chain:
             values[kept], self.off_diagonal[-1] * vectors[-1, kept]
         )
         turn = vectors[:, kept] @ turn
-        if len(self._tails):
-            hidden, coupling = np.array(self._hidden), np.array(self._coupling)
-            self._tails += self.rows.own(hidden - turn @ (turn.T @ hidden))
-            self._hidden, self._coupling = [*(turn.T @ hidden)], [*(turn.T @ coupling)]
-        else:
-            self._hidden, self._coupling = self._hidden[: len(kept)], self._coupling[: len(kept)]
+        hidden, coupling = np.array(self._hidden), np.array(self._coupling)
+        lost = hidden - turn @ (turn.T @ hidden)
+        self._tails += self.rows.combined(
+            np.vstack([np.zeros((len(self.found.values), lost.shape[1])), lost])
+        )
+        self._hidden, self._coupling = [*(turn.T @ hidden)], [*(turn.T @ coupling)]
         self.rows.turn(turn)
         self._diagonal, self.off_diagonal, self.nodes = diagonal, off_diagonal, values[kept]
 

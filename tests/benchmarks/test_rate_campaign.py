@@ -1,42 +1,26 @@
-"""A half of the rates, from runs to tables, with networks of some numbers; stopped, and continued."""
+"""A campaign with a network of one layer and few steps: the judge, the rules, the files and the tables."""
 
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from benchmarks.rates import __main__ as command, rules
-from benchmarks.rates.cells import (
-    SIZES,
-    Cell,
-    Ground,
-    Outcome,
-    Result,
-    Results,
-    best,
-    load,
-    place,
-    rate,
-)
+from benchmarks.rates import __main__ as command, campaign, rate_free, rules, task
+from benchmarks.rates.campaign import Result, best, load, place, rate, searched, work
 from benchmarks.rates.networks import NETWORKS, Network
-from benchmarks.rates.rules import FIXED, RULES, Asked
-from benchmarks.rates.tables import judged, regretted, tables
-from simulate.training.constant_outputs import constant_loss
-from verify.practice import plan
+from benchmarks.rates.rate_free import RATE_FREE, DoG, Prodigy, ScheduleFree
+from benchmarks.rates.rules import RULES, score, trial
+from benchmarks.rates.tables import judged, lower_bound, tables
+from benchmarks.rates.task import OPTIMISERS, SIZES, Ground, Task
 
 pytestmark = pytest.mark.slow
-
-UNUSED: Any = None
-"""For what the rule on trial does not look at."""
-
-KINDS = (("start", "sgd"), ("trained", "sgd"), ("start", "momentum"), ("start", "adam"))
 
 
 @pytest.fixture(scope="module")
@@ -50,208 +34,289 @@ def small() -> Network:
     return Network(**{**vars(network), "module": layer, "squared": False, "start": "torch"})
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _short() -> Any:
-    """Few rates of six steps, of one seed."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"SEEDS": (0,), "MOST": 4, "looked_ahead": lambda *_: 6}.items():
-            patch.setattr(rules, name, value)
-        patch.setattr(plan, "looked_ahead", lambda *_: 6)
-        yield
+def ground_of(small: Network, optimiser: str = "sgd", state: str = "start") -> Ground:
+    return Ground(small, state, optimiser)
 
 
-@pytest.fixture(scope="module")
-def folder(small: Network, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("rates")
-    list(rules.work(small, found))
-    return found
+# --- the judge
 
 
-def loaded(folder: Path) -> Results:
-    return {cell: result for file in folder.glob("*.json") for cell, result in load(file).items()}
+def test_the_judge_trains_as_torch_does(small: Network) -> None:
+    """Full batches have no order: the loss is that of gradient descent."""
+    ground = ground_of(small)
+    model = small.built(0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    for _ in range(4):
+        optimizer.zero_grad()
+        small.loss(model(ground.data[0]), ground.data[1]).backward()
+        optimizer.step()
+    expected = small.loss(model(ground.data[0]), ground.data[1]).item()
+    for order in (0, 1):
+        found = ground.judge(task.SAMPLES, order, lambda own: torch.optim.SGD(own, lr=0.3), 4)
+        assert found == pytest.approx(expected, rel=1e-4)
 
 
-def test_all_cells_are_measured_and_all_rules_answer(small: Network, folder: Path) -> None:
-    found = loaded(folder)
-    assert set(found) == {Cell(small.name, state, name, 0, size) for state, name in KINDS for size in SIZES}
-    for cell, result in found.items():
-        asked = {n for n, r in RULES.items() if cell.optimiser in r.optimisers and cell.batch_size in r.sizes}
-        assert set(result.answers) == asked
-        assert 1 <= len(result.tried) <= 4
+def test_the_judge_has_other_batches_than_the_rule(small: Network) -> None:
+    ground = ground_of(small)
+    given = ground.task()
+    own = score(trial(given, 8, [0.5], 20))
+    losses = [ground.judge(8, order, lambda own: torch.optim.SGD(own, lr=0.5), 20) for order in (0, 1)]
+    assert len({*losses, own}) == 3
 
 
-def test_what_was_found_is_not_run_again(
-    small: Network, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The last file is lost: its cells alone are run again, and give the same."""
-    file = folder / f"{small.name}-start-adam-0.json"
-    before = load(file)
-    file.unlink()
-    list(rules.work(small, folder))
-    assert load(file) == before
-    monkeypatch.setattr(rules, "_run_group", None)
-    assert len(list(rules.work(small, folder))) == 12
+def test_a_divergent_training_is_infinitely_bad(small: Network) -> None:
+    assert ground_of(small).judge(8, 0, lambda own: torch.optim.SGD(own, lr=1e38), 9) == math.inf
 
 
-def test_a_rate_is_positive_and_finite_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    rates = {"a": -1.0, "b": math.inf, "c": 0.5, "d": None}
-    monkeypatch.setattr(rules, "RULES", {name: rules.Rule(lambda *_, r=r: r) for name, r in rates.items()})
-    given = rules.answers(Asked(UNUSED, "sgd", 0.5), 8)
-    assert given == {"a": None, "b": None, "c": 0.5, "d": None}
-
-
-def lines(results: Results) -> str:
-    """The tables, without what pads their cells."""
-    return "\n".join(" ".join(line.split()) for line in tables(results).splitlines())
-
-
-def test_rates_that_rules_give_were_run(folder: Path) -> None:
-    rows = judged(loaded(folder))
-    assert rows
-    followed = [row for row in rows if row.rule not in rules.EDGES and row.ratio is not None]
-    assert all(math.isfinite(row.regret) or row.above or row.ratio > 1 for row in followed)
-    made = lines(loaded(folder))
-    assert "| walk |" in made
-    assert "| sgd, trained | cells |" in made
-    assert "nan" not in made
-
-
-def test_the_best_rate_is_carried_by_powers_of_the_batch_size() -> None:
-    asked = Asked(UNUSED, "sgd", 0.5)
-    assert RULES["linear from the best at 64"].rate(asked, 512) == 0.5 * 8
-    assert RULES["square root from the best at 64"].rate(asked, 8) == pytest.approx(0.5 / math.sqrt(8))
-
-
-def test_rates_from_the_curvature_of_one_layer_are_bounded_by_that_of_its_dense_hessian(
-    small: Network,
-) -> None:
-    ground = Ground(small, "start", 0)
-    asked = Asked(ground, "sgd", 0.5)
-    inputs, targets = ground.data
-    layer = ground.model[1]
-
-    def loss(weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        return nn.functional.cross_entropy(inputs.flatten(1) @ weight.T + bias, targets)
-
-    own = (layer.weight.detach(), layer.bias.detach())
-    blocks = torch.autograd.functional.hessian(loss, own)
-    dense = torch.cat(
-        [torch.cat([b.reshape(o.numel(), -1) for b in row], 1) for o, row in zip(own, blocks, strict=True)]
-    )
-    top = float(torch.linalg.eigvalsh(dense)[-1])
-
-    def found(name: str, size: int) -> float:
-        return RULES[name].rate(asked, size) or math.nan
-
-    assert found("2 / lambda_1", 8) == pytest.approx(2 / top, rel=0.02)
-    for name in ("2 / E lambda_1(B)", "Theorem 4", "lower side of the bracket"):
-        assert 0 < found(name, 8) < found(name, 512) <= 1.02 * 2 / top
-    assert found("lower side of the bracket", 8) <= found("upper side of the bracket", 8)
-
-
-@pytest.mark.parametrize("start", [2.0, None])
-def test_a_walk_tells_what_a_plan_does(start: float | None) -> None:
-    def told(size: int) -> SimpleNamespace:
-        seen = SimpleNamespace(best=SimpleNamespace(rate=3.0 * size))
-        return SimpleNamespace(start=start and start * size, trains=4.0 * size, walked=seen)
-
-    asked: Any = SimpleNamespace(trial=told)
-
-    def found(name: str, size: int) -> float | None:
-        return RULES[name].rate(asked, size)
-
-    assert found("walk", 8) == (start and 16.0)
-    assert found("walk without a step back", 512) == (start and 1536.0)
-    assert found("walk, largest that trains", 8) == 32.0
-    between = found("walk at 8 and 512, by a power between", 64)
-    assert between is None if start is None else between == pytest.approx(128.0)
-
-
-def test_a_search_begins_at_what_is_known() -> None:
-    sgd = Cell("a", "start", "sgd", 0, 64)
-    one = Result(2.0, {k: Outcome(abs(k + 5), True) for k in (-7, -5, -3)}, {}, {}, 3.0)
-    assert rules.beginning(sgd, {}) == (place(FIXED["sgd"]), 4)
-    known = {sgd: one}
-    assert rules.beginning(sgd._replace(seed=1), known) == (-5, 2)
-    assert rules.beginning(sgd._replace(state="trained"), known) == (-5, 2)
-    assert rules.beginning(sgd._replace(batch_size=8), known) == (-5, 4)
-    assert rules.beginning(sgd._replace(optimiser="adam"), known) == (place(FIXED["adam"]), 4)
-
-
-def rows_of(given: float | None, *more: tuple[int, Outcome]) -> Results:
-    """A cell whose best is at 0 and whose edge at 2, with a rule's answer and runs."""
-    tried = {
-        -2: Outcome(0.5, True),
-        0: Outcome(0.2, True),
-        2: Outcome(0.6, True),
-        3: Outcome(math.inf, False),
-    }
-    cell = Cell("a", "start", "sgd", 0, 64)
-    return {cell: Result(2.2, tried, tried | dict(more), {"walk": given}, 1.5)}
-
-
-def test_a_rate_is_judged_by_the_run_at_it() -> None:
-    results = rows_of(0.5)
-    (row,) = judged(results)
-    assert (row.ratio, row.edge_ratio, row.above) == (0.5, 0.25, False)
-    assert row.regret == pytest.approx((0.5 - 0.2) / (2.2 - 0.2))
-    assert "| walk | 1 | 1.00 | 0.00 | 0.00 |" in lines(results)
-    assert "| sgd, start | 1 | 1.5 | 2 | 2 | 2 | - | - | - |" in lines(results)
-
-
-def test_a_rate_that_does_not_train_is_above_the_edge() -> None:
-    (row,) = judged(rows_of(rate(3)))
-    assert row.above
-    assert row.regret == math.inf
-    assert not judged(rows_of(rate(-9), (-9, Outcome(2.3, False))))[0].above
-
-
-def test_no_answer_is_a_miss() -> None:
-    (row,) = judged(rows_of(None))
-    assert row.ratio is None
-    assert row.regret == math.inf
-    assert "| walk | 1 | 0.00 | 0.00 | 0.00 |" in lines(rows_of(None))
-
-
-def test_regret_counts_from_the_better_of_start_and_constant() -> None:
-    result = Result(2.2, {0: Outcome(0.2, True)}, {}, {}, 0.0)
-    assert regretted(result, 2.2) == 1.0
-    assert regretted(result, 0.2) == 0.0
-
-
-def test_a_later_state_was_trained_and_all_runs_begin_there(small: Network) -> None:
-    early, late = (Ground(small, state, 0) for state in ("start", "trained"))
-    assert late.training("sgd", 64).untrained(18, 20) < early.training("sgd", 64).untrained(18, 20)
+def test_a_checkpoint_was_trained_and_no_run_changes_it(small: Network) -> None:
+    early, late = (ground_of(small, state=state) for state in ("start", "checkpoint"))
+    assert late.reference < early.reference
     before = {name: value.clone() for name, value in late.model.state_dict().items()}
-    late.outcome("sgd", 64, 0, steps=5, reference=1.0)
+    late.judge(64, 0, lambda own: torch.optim.SGD(own, lr=0.1), steps=5)
+    RULES["six rates x 50"](late.task())
     assert all(torch.equal(value, before[name]) for name, value in late.model.state_dict().items())
 
 
-def test_a_run_is_held_to_a_constant_on_its_own_batches(small: Network) -> None:
-    """Over whole epochs that is the constant of all samples; over a few batches it follows their classes."""
-    ground = Ground(small, "start", 0)
-    constant = constant_loss(small.loss, torch.zeros(2, 10), ground.data[1])
-    assert ground.reference(512, 20) == pytest.approx(constant, rel=1e-5)
-    few = ground.reference(8, 10)
-    assert few != pytest.approx(constant, rel=1e-4)
-    assert few == pytest.approx(constant, rel=0.2)
-    assert not ground.outcome("sgd", 8, -60, steps=10, reference=few).trains
+def test_the_weights_of_adamw_decay(small: Network) -> None:
+    parameter = nn.Parameter(torch.ones(1))
+    parameter.grad = torch.zeros(1)
+    OPTIMISERS["adamw"][0]([parameter], 0.5).step()
+    assert parameter.item() == pytest.approx(1 - 0.5 * 0.01)
 
 
-def test_the_command_runs_a_network_and_prints_tables(
+# --- rules
+
+
+def test_the_steps_of_a_rule_are_counted(small: Network) -> None:
+    given = ground_of(small).task()
+    trial(given, 8, [0.1], 7)
+    trial(given, 64, [0.1], 3).until(5)
+    assert given.spent == 12
+
+
+def test_the_rate_of_a_trial_changes_from_step_to_step(small: Network) -> None:
+    """Where the rate becomes 0 the model stays, and so does its loss on a batch of all samples."""
+    given = ground_of(small).task()
+    losses = trial(given, task.SAMPLES, [0.1, 0.1, 0.0], 5).losses
+    assert losses[0] > losses[1] > losses[2]
+    assert losses[2:] == pytest.approx([losses[2]] * 3, rel=1e-6)
+
+
+def test_halving_takes_the_best_of_the_trials_that_it_continues(small: Network) -> None:
+    given = ground_of(small).task()
+    found = rules.grid(given, places=range(-1, 2), short=2, leaders=3)
+    for size in SIZES:
+        scores = {r: score(trial(given, size, [r], given.steps)) for r in (0.025, 0.1, 0.4)}
+        assert found[size] == pytest.approx(min(scores, key=lambda r: scores[r]))
+
+
+def test_no_rate_is_given_where_all_trials_diverge(small: Network) -> None:
+    given = ground_of(small).task()
+    assert set(rules.grid(given, places=range(62, 64), short=9).values()) == {None}
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_the_plan_is_asked_with_the_optimiser_of_the_task(small: Network, optimiser: str) -> None:
+    given = ground_of(small, optimiser).task()
+    found = rules.plan(given, steps=16)
+    assert found.keys() == set(SIZES)
+    # at least the two longest runs of each size, and no step with another optimiser
+    assert given.spent >= 2 * 16 * len(SIZES)
+    for size, at in found.items():
+        assert at is not None
+        assert score(trial(given, size, [at], 16)) < ground_of(small).reference
+
+
+def test_a_range_test_reads_its_loss_curve(small: Network) -> None:
+    given, seen = ground_of(small).task(), list[Any]()
+
+    def read(rates: np.ndarray, losses: np.ndarray) -> float:
+        seen.append((rates, losses))
+        return 0.5
+
+    assert set(rules.range_test(given, read=read).values()) == {0.5}
+    rates, losses = seen[0]
+    assert len(rates) == len(losses) <= 100
+    assert rates[0] == pytest.approx(1e-7)
+    # the first steps are too small to change the model: the curve is the smoothed loss of its batches
+    still = trial(given, SIZES[0], [1e-12], 3).losses
+    assert losses[1] == pytest.approx(0.05 * still[1] + 0.95 * still[0], rel=1e-4)
+
+
+# --- optimisers without a rate
+
+
+def quadratic(make: Any, steps: int) -> tuple[nn.Parameter, Any]:
+    """Descend on half of the squared distance to 1, from 0."""
+    parameter = nn.Parameter(torch.zeros(1))
+    optimizer = make([parameter])
+    for _ in range(steps):
+        parameter.grad = parameter.detach() - 1
+        optimizer.step()
+    return parameter, optimizer
+
+
+@pytest.mark.parametrize("name", RATE_FREE)
+def test_a_rate_free_optimiser_finds_the_minimum(name: str) -> None:
+    parameter, optimizer = quadratic(RATE_FREE[name][0], 3000)
+    getattr(optimizer, "eval", lambda: None)()
+    assert parameter.item() == pytest.approx(1.0, abs=0.05)
+
+
+def test_the_first_steps_of_dog_are_those_of_its_formula() -> None:
+    parameter, _ = quadratic(DoG, 2)
+    first = 1e-6  # the first distance, since the gradient is 1
+    assert parameter.item() == pytest.approx(first + first / math.sqrt(2), rel=1e-3)
+
+
+def test_prodigy_never_estimates_more_than_the_distance() -> None:
+    """The estimate is a lower bound of the distance to the minimum for convex losses (its Theorem 1)."""
+    _, optimizer = quadratic(Prodigy, 400)
+    assert 0.1 < optimizer.estimate <= 1.0
+
+
+@pytest.mark.parametrize("adam", [False, True])
+def test_schedule_free_averages_its_iterates(adam: bool) -> None:
+    parameter = nn.Parameter(torch.zeros(1))
+    optimizer, iterates = ScheduleFree([parameter], adam=adam), list[float]()
+    for _ in range(5):
+        parameter.grad = parameter.detach() - 3
+        optimizer.step()
+        iterates.append(optimizer.z[0].item())
+    assert parameter.item() == pytest.approx(0.9 * np.mean(iterates) + 0.1 * iterates[-1], rel=1e-5)
+    optimizer.eval()
+    assert parameter.item() == pytest.approx(np.mean(iterates), rel=1e-5)
+    # the first step of Adam has the length of the rate; that of SGD is the rate times the gradient
+    assert iterates[0] == pytest.approx(0.0025 if adam else 3.0, rel=1e-4)
+
+
+# --- the search
+
+
+@pytest.mark.parametrize("first", [-3, 0, 2, 5])
+@pytest.mark.parametrize("stride", [2, 4])
+def test_the_search_finds_the_best_rate_of_a_valley(first: int, stride: int) -> None:
+    seen = searched(lambda k: math.inf if k > 5 else abs(k - 3), first, stride)
+    assert best(seen) == 3
+    assert {2, 4} <= seen.keys()
+
+
+def test_where_nothing_but_losses_are_seen_it_looks_below() -> None:
+    seen = searched(lambda k: math.inf, 0, 4)
+    assert max(seen) == 0
+    assert len(seen) == campaign.MOST
+
+
+def test_places_are_rates_in_steps_of_the_square_root_of_two() -> None:
+    assert [place(rate(k)) for k in range(-9, 9)] == list(range(-9, 9))
+    assert rate(2) / rate(1) == pytest.approx(math.sqrt(2))
+    assert place(1e-30) == -50
+    assert place(1e30) == 24
+
+
+# --- files and tables
+
+
+@pytest.fixture
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainings of six steps."""
+    judge = Ground.judge
+    monkeypatch.setattr(Ground, "judge", lambda *given: judge(*given, steps=6))
+
+
+@pytest.mark.usefixtures("_short")
+def test_what_is_missing_is_added_and_nothing_is_run_again(
+    small: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ground = ground_of(small)
+    list(work(ground, {"usual default": rules.usual}, tmp_path))
+    (file,) = tmp_path.glob("*.json")
+    one = load(file)
+    assert one.rules["usual default"] == {"rates": {"8": 0.1, "64": 0.1}, "steps": 0}
+    assert set(one.replaced) == {"DoG", "Schedule-Free SGD"}
+
+    def mine(given: Task) -> Mapping[int, float | None]:
+        trial(given, 8, [0.1], 3)
+        return {8: 1e-9}
+
+    list(work(ground, {"usual default": rules.usual, "mine": mine}, tmp_path, orders=2))
+    two = load(file)
+    assert two.rules["mine"] == {"rates": {"8": 1e-9, "64": None}, "steps": 3}
+    assert two.losses["8"].keys() == one.losses["8"].keys() | {str(place(1e-9))}
+    for size in two.losses:
+        for at, runs in two.losses[size].items():
+            assert len(runs) == 2 and runs[:1] == one.losses[size].get(at, runs[:1])
+    monkeypatch.setattr(Ground, "judge", None)
+    assert list(work(ground, {"mine": mine}, tmp_path, orders=2)) == []
+
+
+def result_of(given: float | None, losses: Mapping[int, list[float]]) -> Result:
+    """One batch size, with a rule's rate, where the model has the loss 2.2."""
+    by_place = {str(k): runs for k, runs in losses.items()}
+    answer = {"rates": {"64": given}, "steps": 500}
+    return Result(["a", "start", "sgd"], 2.2, {"64": by_place}, {"plan": answer})
+
+
+TRIED = {-4: [0.5], -2: [0.4], 0: [0.2], 2: [0.6], 3: [math.inf]}
+
+
+@pytest.mark.parametrize(
+    ("given", "regret", "ratio"),
+    [(0.5, 0.1, 0.5), (1.0, 0.0, 1.0), (2.0, 0.2, 2.0), (rate(3), 1.0, rate(3)), (None, 1.0, None)],
+)
+def test_a_rate_is_judged_by_the_share_of_the_loss_reduction_that_it_loses(
+    given: float | None, regret: float, ratio: float | None
+) -> None:
+    (row,) = judged([result_of(given, TRIED)])
+    assert (row.rule, row.kind, row.ratio, row.steps) == ("plan", "sgd, start", ratio, 500)
+    assert row.regret == pytest.approx(regret)
+
+
+def test_where_nothing_trains_nothing_is_judged() -> None:
+    assert judged([result_of(1.0, {0: [2.19], 2: [math.inf]})]) == []
+
+
+def test_losses_are_means_over_the_orders() -> None:
+    result = result_of(1.0, {0: [0.2, 0.6], 1: [0.3, 0.3], 2: [0.1]})
+    assert result.grid("64") == {0: 0.4, 1: 0.3}
+    (row,) = judged([result])
+    assert row.regret == pytest.approx(0.1 / 1.9)
+
+
+def test_tables_say_what_was_judged() -> None:
+    made = [" ".join(line.split()) for line in tables([result_of(2.0, TRIED)]).splitlines()]
+    assert made.count("| plan | 1 | 0.00 | 0.00 | 0.200 | 0 | 1.00 | 0.5 to 0.5 | 500 |") == 2
+    assert made[0].startswith("| sgd, start | judgements |")
+
+
+def test_the_lower_bound_is_exceeded_by_chance_in_one_of_ten() -> None:
+    """With the bound as true share, so many or more good answers have the probability 0.1."""
+    share = lower_bound(15, 18)
+    chance = sum(math.comb(18, k) * share**k * (1 - share) ** (18 - k) for k in range(15, 19))
+    assert chance == pytest.approx(0.1)
+
+
+@pytest.mark.usefixtures("_short")
+def test_the_command_adds_a_rule_and_prints_tables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "ProcessPoolExecutor", ThreadPoolExecutor)
-    monkeypatch.setattr(rules, "KINDS", (("start", "adam"),))
-    name = "tanh-squared-digits-torch"
+    monkeypatch.setattr(command, "OPTIMISERS", ("adam",))
+    monkeypatch.setattr(command, "STATES", ("start",))
+    tanh = next(n for n in NETWORKS if n.name == "tanh-squared-digits-torch")
+    monkeypatch.setattr(command, "NETWORKS", (tanh,))
     words = ["--folder", str(tmp_path), "--half", "design"]
-    assert command.main([*words, "--network", name]) == 0
+    own = ["--rule", "usual default", "--rule", "benchmarks.rates.rules:usual"]
+    assert command.main([*words, *own]) == 0
     said = capsys.readouterr()
-    assert f"{name}, start, adam, seed 0, B = 64: best" in said.err
-    (file,) = tmp_path.glob("*.json")
-    assert len(load(file)) == 3 and all(best(result.tried) is not None for result in load(file).values())
-    assert command.main([*words, "--tables"]) == 0
-    assert capsys.readouterr().out == said.out and "| adam, start |" in said.out
+    assert "tanh-squared-digits-torch, start, adam: best rates" in said.err
+    assert "| benchmarks.rates.rules:usual |" in said.out
+    assert command.main([*words, *own]) == 0
+    assert capsys.readouterr() == (said.out, "")
+    monkeypatch.setattr(command, "NETWORKS", NETWORKS)
     with pytest.raises(SystemExit, match="2"):
         command.main(words)
-    assert "--data must name an archive of colour images for lenet-5-images-torch" in capsys.readouterr().err
+    assert "--data must name an archive of colour images" in capsys.readouterr().err
+
+
+def test_rate_free_optimisers_are_judged_in_place_of_known_ones() -> None:
+    assert {name for _, instead_of in rate_free.RATE_FREE.values() for name in instead_of} == set(OPTIMISERS)

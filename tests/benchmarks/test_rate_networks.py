@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.rates import networks
 from benchmarks.rates.networks import NETWORKS, SYMBOLS, Network, samples_of
-from simulate.training.trial_training import OPTIMISERS
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +24,12 @@ def named(network: Network) -> str:
 def test_both_halves_have_every_start_and_source() -> None:
     design, holdout = ([n for n in NETWORKS if n.half == half] for half in ("design", "holdout"))
     assert len(design) + len(holdout) == len(NETWORKS) >= 14
-    assert {n.start for n in design} == {n.start for n in holdout} == {"torch", "he", "edge"}
+    assert {n.start for n in design} == {"torch", "he"}
+    assert {n.start for n in holdout} == {"torch", "he", "edge"}
     kinds = [{n.source.split("-")[0] for n in of} for of in (design, holdout)]
     assert kinds == [{"digits", "images", "text"}] * 2
     new = [n.name for n in holdout if n.name.startswith(("residual", "attention"))]
     assert len(new) == 4 and not any(n.name.startswith(("residual", "attention")) for n in design)
-
-
-def test_every_optimiser_is_tried_on_every_network() -> None:
-    assert set(networks.OPTIMISERS) == set(OPTIMISERS)
 
 
 def test_names_are_of_one_network_each() -> None:
@@ -47,7 +42,7 @@ def test_a_network_fits_its_samples_and_depends_on_the_seed(network: Network, ar
     before = torch.get_rng_state()
     one, same, other = (network.built(seed).eval() for seed in (1, 1, 2))
     assert torch.equal(before, torch.get_rng_state())
-    assert sum(p.numel() for p in one.parameters()) < 300_000
+    assert sum(p.numel() for p in one.parameters()) < 30_000
     outputs = one(few.inputs)
     assert outputs.shape == (6, SYMBOLS if network.source == "text" else 10)
     assert torch.equal(outputs, same(few.inputs))
@@ -69,7 +64,7 @@ def test_he_draws_weights_of_variance_two_over_fan_in() -> None:
     assert not any(p.any() for p in he.parameters() if p.ndim == 1)
 
 
-@pytest.mark.parametrize("source", ["digits-8", "digits-28", "images-16", "images-32", "text"])
+@pytest.mark.parametrize("source", ["digits-8", "images-8", "text"])
 def test_seeds_draw_other_samples_of_about_one_scale(source: str, archive: str) -> None:
     one, same, other = (samples_of(source, seed, images=archive, count=64) for seed in (0, 0, 1))
     assert torch.equal(one.inputs, same.inputs)

@@ -75,8 +75,9 @@ class Network:
 
     def finite(self, found: R) -> R:
         """`found`, a number or several; refused if one of them overflows."""
-        numbers: Any = found
-        self.drawn.require_moderate(np.isfinite(numbers), by_bias=False)
+        given: Any = found
+        moderate = math.isfinite(given) if isinstance(given, float) else all(map(math.isfinite, given))
+        self.drawn.require_moderate(moderate, by_bias=False)
         return found
 
 

@@ -108,9 +108,9 @@ def off_the_cut(z: ArrayLike, edges: tuple[float, float]) -> NDArray[Any]:
 
 
 @quiet
-def blockwise(function: Callable[[Floats], Floats], x: Floats, size: int = 1 << 14) -> Floats:
+def blockwise(function: Callable[[Floats], Floats], x: Floats) -> Floats:
     """Overwrite `x` by `function` of it, in blocks small enough that temporaries stay in the cache."""
-    flat = x.reshape(-1)
+    flat, size = x.reshape(-1), 1 << 14
     for start in range(0, flat.size, size):
         flat[start : start + size] = function(flat[start : start + size])
     return x[()]
