@@ -81,5 +81,5 @@ print(unclear)
 #   value that fails.
 # - Put the check into your tests with the fixture `losscurv_check`, and read about bounds, probabilities,
 #   distributions and exponents: [Check your formula](../check.md).
-# - The same formula, judged with many rivals: `losscurv claims` lists it among the statements of [Granziol et
+# - The same formula, judged with many rivals: `losscurv claims theorem 4` lists it among the statements of [Granziol et
 #   al. (2022)](../claims/granziol2022.md).

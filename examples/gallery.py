@@ -93,7 +93,9 @@ save("batch-size", "λ₁ + Pσ²/(Bλ₁) above the threshold, else 2σ√(P/B)
 targets = torch.arange(600) % 10
 inputs = torch.randn(10, 20)[targets] + torch.randn(600, 20)
 model = nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.Linear(30, 10))
-found = losscurv.plan(model, (inputs, targets), batch_sizes=[1, 4, 16, 64], trials=False).linearised
+found = losscurv.plan(
+    model, (inputs, targets), batch_sizes=[1, 4, 16, 64], steps=10, curvature=True
+).linearised
 assert found is not None
 sizes = [rate.batch_size for rate in found.rates]
 plt.loglog(sizes, [rate.batch.mean.value for rate in found.rates], label="own-direction law, mean")
@@ -110,18 +112,16 @@ save("network", "Largest eigenvalue of G of a batch, small network", xlabel="bat
 #
 # With 60 % random labels the largest rate of SGD grows linearly with B and then levels off; that of Adam
 # grows as √B ([B47, B57](../claims/granziol2022.md)). The trial runs here are short, on a grid of factors of
-# 2.
+# 4.
 
 labels = torch.where(torch.rand(600) < 0.6, torch.randint(10, (600,)), targets)
 for name in ("sgd", "adam"):
-    plan = losscurv.plan(
-        model, (inputs, labels), name, batch_sizes=[1, 4, 16, 64], steps=100, linearised=False
-    )
-    rates = [trial.trains or np.nan for trial in plan.trials]
+    plan = losscurv.plan(model, (inputs, labels), name, batch_sizes=[1, 4, 16, 64], steps=100)
+    rates = [trial.start or np.nan for trial in plan.trials]
     plt.loglog([trial.batch_size for trial in plan.trials], rates, "o-", label=name)
-save("rates-in-training", "Largest rate that trains", xlabel="batch size B", ylabel="learning rate")
+save("rates-in-training", "Rate that short trial runs suggest", xlabel="batch size B", ylabel="learning rate")
 
-# ![Largest learning rate of SGD and Adam against batch size](rates-in-training.png)
+# ![Suggested learning rate of SGD and Adam against batch size](rates-in-training.png)
 #
 # ## Fisher eigenvalues of wide networks
 #

@@ -1,8 +1,9 @@
 r"""Extreme eigenvalues of a symmetric matrix with error bounds, by products with one vector at a time.
 
-Lanczos with full re-orthogonalisation grows a chain of orthonormal vectors from a random start. It yields these
-statements; A is the matrix, theta a Ritz value (an eigenvalue of A restricted to the span of the chain), v its vector,
-r = A v - theta v.
+Lanczos with full re-orthogonalisation grows a chain of orthonormal vectors from a random start. It yields the
+statements of the table; A is the matrix, theta a Ritz value (an eigenvalue of A restricted to the span of the chain), v
+its vector, r = A v - theta v. By default the search ends when the residuals are small: the first two statements are
+all that it promises. With `certified=True` it goes on until the last two are tight enough.
 
 | statement | holds if |
 |---|---|
@@ -11,13 +12,13 @@ r = A v - theta v.
 | it lies within \|r\|^2 / gap of theta | no other eigenvalue is nearer than the intervals of the other Ritz values |
 | all other eigenvalues lie between `floor` and `ceiling` | with probability at least 0.99 over the random starts |
 
-A chain finds a multiple eigenvalue once only, and one that its start hardly contains late. A further chain from a new
-start, orthogonal to all that was found, therefore finds what was missed or shows that nothing is left. If it shows that
-an eigenvalue has a nearer neighbour than assumed, a chain from the largest residual is run first. A single eigenvalue
-at an end needs no further chain, since its multiplicity does not change it.
+A chain finds a multiple eigenvalue once only, and one that its start hardly contains late. To certify, a further chain
+from a new start, orthogonal to all that was found, therefore finds what was missed or shows that nothing is left. If it
+shows that an eigenvalue has a nearer neighbour than assumed, a chain from the largest residual is run first. A single
+eigenvalue at an end needs no further chain, since its multiplicity does not change it.
 
-If not all vectors of a chain fit into memory, the inner ones are dropped now and then (thick restart): this costs more
-products and gives the same statements.
+A chain holds few vectors. When it has as many as it may, the inner ones are dropped (thick restart): this costs few
+more products and gives the same statements.
 
 `lanczos.warm_start` takes a given start, such as the eigenvector of a similar matrix: it is cheaper, and gives only the
 first two statements.
@@ -37,9 +38,9 @@ from torch import Tensor
 
 from simulate import _checks, _memory
 from simulate.lanczos import AnyMatrix, Operator, as_operator
-from simulate.lanczos.chain import GROWTH, Chain, Found, Pairs
+from simulate.lanczos.chain import Chain, Found, Pairs
 from simulate.lanczos.precision import in_full_precision
-from simulate.lanczos.rows import numbers, unit_of
+from simulate.lanczos.rows import unit_of
 from simulate.results import Columns, Result
 
 if TYPE_CHECKING:
@@ -50,11 +51,19 @@ Progress = Callable[[int, float], None]
 Kind = Literal["first", "looking", "refining", "none"]
 """Kinds of chain: from a random start; from a further one, to find what was missed; from the largest residual."""
 
+STEPS = 300
+"""Most products by default."""
+
 _RESOLVED = 4
 """Smallest bound that is sought, in roundings of the products: without a gap, the bound is twice the rounding."""
 
 _ROOM = 3
 """Fewest vectors of a chain beyond the wanted ones: one more is kept at a restart, and two are added."""
+
+_KEPT, _KEPT_EACH = 16, 4
+"""Most vectors of a chain by default: 16, or four for each eigenvalue sought if that is more. On five networks (two
+LeNets, VGG-like, residual, GPT-like) more of them saved at most one product of 18 for one eigenvalue, one of 74 for
+ten; with twice as many, re-orthogonalisation costs as much as a product with a few samples."""
 
 _WORK = 8
 """Vectors for which memory is left to a product: one with the Hessian of a module takes six."""
@@ -76,16 +85,21 @@ class Extremes(Result):
     residuals
         |A v - value v|, (count,), rounding of the products included: an eigenvalue lies within this distance.
     bounds
-        Error bound of each value, (count,). With several values sought at an end: the residual, or residual^2 / gap if
-        that is less, with the gap to the intervals of the other Ritz values. With at most one at each end, where no
-        further chain looks for a close pair: the distance to `ceiling` or `floor`. Rounding of the products is added.
+        Error bound of each value, (count,). If not certified: the residual, which bounds the distance to the nearest
+        eigenvalue. If certified, with several values sought at an end: the residual, or residual^2 / gap if that is
+        less, with the gap to the intervals of the other Ritz values. If certified, with at most one at each end, where
+        no further chain looks for a close pair: the distance to `ceiling` or `floor`. Rounding of the products is
+        added.
     converged
-        Whether the bound is at most the tolerance times the largest Ritz value in modulus, (count,). With several
-        values at an end, all are False until a further chain has looked for missed eigenvalues. Until then a value may
-        stand in the place of a missed one, such as a copy of the one before; its bound then refers to a lower one.
+        Whether the bound is at most the tolerance times the largest Ritz value in modulus, (count,). If certified with
+        several values at an end, all are False until a further chain has looked for missed eigenvalues. Until then a
+        value may stand in the place of a missed one, such as a copy of the one before; its bound then refers to a lower
+        one.
+    certified
+        Whether the search looked for missed eigenvalues. If not, a value may stand in the place of a missed one.
     floor, ceiling
-        All other eigenvalues lie between them, with probability at least 0.99 over the random starts. With at most one
-        value sought at each end, all eigenvalues do.
+        All other eigenvalues lie between them, with probability at least 0.99 over the random starts. All eigenvalues
+        do if not certified, or with at most one value sought at each end.
     products
         Number of products with the matrix.
     stopped
@@ -97,15 +111,18 @@ class Extremes(Result):
     residuals: Floats
     bounds: Floats
     converged: NDArray[np.bool_]
+    certified: bool
     floor: float
     ceiling: float
     products: int
     stopped: str
 
     def _headline(self) -> str:
-        # adding 0.0 turns -0.0, which would print as -0, into 0
-        count, others = len(self.values), f"all others in [{self.floor + 0.0:.4g}, {self.ceiling + 0.0:.4g}]"
-        said = f"{count} eigenvalue{'s' * (count != 1)} of {len(self.vectors)}, {others}"
+        count, said = len(self.values), "not certified"
+        if self.certified:
+            # adding 0.0 turns -0.0, which would print as -0, into 0
+            said = f"all others in [{self.floor + 0.0:.4g}, {self.ceiling + 0.0:.4g}]"
+        said = f"{count} eigenvalue{'s' * (count != 1)} of {len(self.vectors)}, {said}"
         return f"{said}; {self.products} products, {self.stopped}"
 
     def _columns(self) -> Columns:
@@ -118,7 +135,8 @@ class Extremes(Result):
 
     def _draw(self, axes: Axes) -> None:
         if math.isfinite(self.floor) and math.isfinite(self.ceiling):
-            axes.axhspan(self.floor, self.ceiling, color="0.9", lw=0, label="all others (probability 0.99)")
+            label = f"all{' others' * self.certified} (probability 0.99)"
+            axes.axhspan(self.floor, self.ceiling, color="0.9", lw=0, label=label)
         places = np.arange(1, len(self.values) + 1)
         axes.errorbar(
             places, self.values, yerr=self.bounds, fmt="o", ms=4, capsize=3, label="value and bound"
@@ -135,15 +153,18 @@ def extremes(
     largest: int = 1,
     smallest: int = 0,
     tolerance: float = 1e-3,
-    steps: int = 300,
+    certified: bool = False,
+    steps: int = STEPS,
     kept: int | None = None,
     progress: Progress | None = None,
 ) -> Extremes:
-    """Return the algebraically largest and smallest eigenvalues with error bounds, multiple ones repeated.
+    """Return the algebraically largest and smallest eigenvalues with error bounds.
 
-    The search ends when all bounds are small and no wanted eigenvalue is missed (`floor`, `ceiling`), or after `steps`
-    products, with the bounds reached by then. A further chain looks for missed and multiple eigenvalues unless at most
-    one value is sought at each end.
+    The search ends when all residuals are small, as that of `scipy.sparse.linalg.eigsh` does: an eigenvalue lies within
+    the residual of each value. A wanted eigenvalue may be missed, and a multiple one may appear once. With
+    `certified=True` the search goes on until the bounds hold for the wanted eigenvalues, multiple ones repeated, with
+    probability at least 0.99 over the random starts (`floor`, `ceiling`). Either search ends after `steps` products,
+    with the bounds reached by then.
 
     Parameters
     ----------
@@ -154,16 +175,20 @@ def extremes(
     largest, smallest
         Number of eigenvalues from the top and from the bottom, together at least one and at most `dim`.
     tolerance
-        Error to stop at, relative to the largest Ritz value in modulus; never below the rounding of the products.
+        Residual or, if certified, error to stop at, relative to the largest Ritz value in modulus; never below the
+        rounding of the products.
+    certified
+        Whether to go on until no wanted eigenvalue is missed, except with probability 0.01. This takes some products
+        more for one value at an end; for several, a further chain looks for missed and multiple eigenvalues.
     steps
         Most products, at least as many as eigenvalues are sought.
     kept
         Most vectors of a chain that are held at once, besides those of eigenvalues found before: at least three more
-        than are sought. Fewer vectors need more products. By default as many as fit into memory, which is allocated as
-        the chain grows.
+        than are sought. By default 16, or four for each eigenvalue sought if that is more; fewer if memory is short.
     progress
         Called after each product with the number of products and the quantity that has to fall to `tolerance`: the
-        largest relative bound, or, in a further chain, how far outside the wanted values a missed eigenvalue may lie.
+        largest relative residual; if certified the largest relative bound, or, in a further chain, how far outside the
+        wanted values a missed eigenvalue may lie.
 
     Raises
     ------
@@ -182,8 +207,10 @@ def extremes(
     Rounding is estimated, not proved: by entries that vanish for a symmetric matrix in exact arithmetic, and by
     16 units of rounding of the largest product. Products that are not symmetric, or not deterministic, show there.
 
-    The bound residual^2 / gap can be too small if an eigenvalue is nearer than all Ritz values suggest: in 14 of
-    3197 random spectra of close, multiple and single eigenvalues, by a factor of at most 1.45.
+    The residual needs no certificate. The bound residual^2 / gap does: without one it was too small for about half of
+    60 random spectra with a close pair at the top, and the residual for none. With one, it can be too small if an
+    eigenvalue is nearer than all Ritz values suggest: in 14 of 3197 random spectra of close, multiple and single
+    eigenvalues, by a factor of at most 1.45.
 
     References
     ----------
@@ -194,10 +221,12 @@ def extremes(
 
     Examples
     --------
-    >>> matrix = np.diag([7.0, 7.0, *np.arange(100) / 25])
-    >>> found = extremes(matrix, largest=3, smallest=1)
-    >>> found.values.round(2) + 0.0, found.stopped
-    (array([7.  , 7.  , 3.96, 0.  ]), 'all bounds below the tolerance')
+    >>> matrix = np.diag([7.0, 7.0, 4.0, *np.linspace(0, 1, 100)])
+    >>> found = extremes(matrix, largest=2)
+    >>> found.values.round(2), found.stopped
+    (array([7., 4.]), 'all residuals below the tolerance')
+    >>> extremes(matrix, largest=2, certified=True).values.round(2)
+    array([7., 7.])
     """
     with in_full_precision():
         operator = as_operator(matrix)
@@ -213,16 +242,37 @@ def extremes(
             raise ValueError(
                 f"steps must be at least one for each of {top + bottom} eigenvalues, got {steps}"
             )
-        if kept is not None and _checks.natural("kept", kept) < top + bottom + _ROOM:
+        least = top + bottom + _ROOM
+        kept = max(_KEPT, _KEPT_EACH * (top + bottom)) if kept is None else _checks.natural("kept", kept)
+        if kept < least:
             raise ValueError(
                 f"kept must be at least {_ROOM} more than the {top + bottom} eigenvalues sought, got {kept}"
             )
-        search = _Search(operator, _checks.generator(seed), top, bottom, relative, kept or math.inf)
+        kept = _affordable(operator, top + bottom, range(kept, least - 1, -1))
+        search = _Search(operator, _checks.generator(seed), top, bottom, relative, kept, certified)
         while (stopped := search.stopped(steps)) is None:
             search.step()
             if progress is not None:
                 progress(search.products, search.distance)
         return search.result(stopped)
+
+
+def _affordable(operator: Operator, count: int, lengths: range) -> int:
+    """Return the first number of vectors that fits into memory, besides those of a product or of the result."""
+    item = torch.finfo(operator.dtype).bits // 8
+
+    def needed(kept: int) -> int:
+        return (kept * item + max(_WORK * item, 16 * count)) * operator.dim
+
+    kept = next((k for k in lengths if _memory.is_free(needed(k), operator.device)), lengths[-1])
+    _memory.require_free(
+        "matrix",
+        needed(kept),
+        f"{kept + _WORK} vectors of {operator.dim} numbers, and the result,",
+        device=operator.device,
+        advice="use fewer eigenvalues",
+    )
+    return kept
 
 
 class _Search:
@@ -235,27 +285,22 @@ class _Search:
         top: int,
         bottom: int,
         tolerance: float,
-        kept: float,
+        kept: int,
+        certified: bool,
     ) -> None:
         self._operator, self._rng = operator, rng
         self._top, self._bottom, self._count = top, bottom, top + bottom
         # half for the floor, half for the ceiling
-        self._tolerance, self._doubt, self._kept = tolerance, _DOUBT / 2, kept
+        self._tolerance, self._doubt = tolerance, _DOUBT / 2
+        self._kept, self._certified = kept, certified
         self._unit = self._largest = self._target = 0.0
         self._searched = False
         self.products, self.distance = 0, math.inf
         self._kind: Kind = "first"
         self._next: Kind | None = None
         self._last_ends = -math.inf, math.inf
-        _memory.require_free(
-            "matrix",
-            self._bytes_needed(),
-            f"{self._block() + _WORK} vectors of {operator.dim} numbers, and the result,",
-            device=operator.device,
-            advice="use fewer eigenvalues",
-        )
         start = self._random_start()
-        self._chain = Chain(Found.nothing(start), start, 0.0, 0.0, kept)
+        self._chain = Chain(Found.nothing(start), start, 0.0, 0.0, kept, certified)
 
     def stopped(self, steps: int) -> str | None:
         """Return the reason to stop; None to go on."""
@@ -263,22 +308,11 @@ class _Search:
             if len(self._chain.rows) == self._operator.dim:
                 return "the whole space was spanned"
             if self._converged().all():
-                return "all bounds below the tolerance"
+                return f"all {'bounds' if self._certified else 'residuals'} below the tolerance"
             return "the rounding of the products, which allows no smaller bounds"
         if self.products == steps:
             return f"the step limit, {steps} products"
-        # a restart keeps the wanted vectors and one more, and needs room for two
-        if self._next is None and self._out_of_room() and len(self._chain.nodes) < self._count + _ROOM:
-            return f"no memory for more than {len(self._chain.rows)} vectors at once"
         return None
-
-    def _out_of_room(self) -> bool:
-        """Return whether there is no memory for one more vector of this chain."""
-        own = len(self._chain.nodes)
-        # other programs may have taken the memory since the start: the chain then stays at its present length
-        if own and self._chain.rows.full and not self._affordable():
-            self._kept = min(self._kept, own)
-        return self._chain.rows.full and own >= self._kept
 
     def step(self) -> None:
         """Choose the chain and extend it by one product."""
@@ -286,7 +320,7 @@ class _Search:
             self._refine(self._chain.found)
         elif self._next is not None:
             self._begin(self._next, self._chain.locked(self._pairs), self._random_start())
-        elif self._out_of_room():
+        elif len(self._chain.nodes) == self._kept:
             self._make_room()
         self._chain.grow(self._product)
         self.products += 1
@@ -298,7 +332,9 @@ class _Search:
 
     def _begin(self, kind: Kind, found: Found, start: Tensor) -> None:
         self._kind = kind
-        self._chain = Chain(found, start, self._chain.scale, self._chain.rounding, self._kept)
+        self._chain = Chain(
+            found, start, self._chain.scale, self._chain.rounding, self._kept, self._certified
+        )
 
     def _refine(self, found: Found) -> None:
         # the refining chain has no random start: the bounds of the last one that had stay valid
@@ -332,6 +368,13 @@ class _Search:
         # the rows are a basis, so the Ritz values are the eigenvalues
         if len(chain.rows) == self._operator.dim:
             return chain.pairs(self._top, self._bottom), 0.0, "none"
+        if not self._certified:
+            pairs = chain.pairs(self._top, self._bottom)
+            pairs, enough = pairs._replace(bounds=pairs.residuals), len(pairs.values) == self._count
+            distance = float(pairs.bounds.max()) if enough else math.inf
+            if not chain.exhausted:
+                return pairs, distance, "none" if distance <= target else None
+            return pairs, distance, "none" if enough else "looking"
         full = self._kind == "looking" and len(chain.found.values) == self._count
         if full and not self._found_outside(chain.found.values, target):
             pairs, distance, following = self._verified_pairs(chain.kept(), target)
@@ -391,34 +434,24 @@ class _Search:
 
     def result(self, stopped: str) -> Extremes:
         """Return the result in the unit of the matrix."""
-        rows = self._chain.locked(self._pairs).rows.double()
+        rows = self._chain.locked(self._pairs).rows.cpu().double()
         # combined in single precision, they have unit length to single precision only
         rows /= rows.norm(dim=1, keepdim=True)
         floor, ceiling = self._ends()
-        if (
-            max(self._top, self._bottom) == 1
-        ):  # include the eigenvalues of earlier chains, so that the interval holds all
-            least, most = self._pairs.values - self._pairs.bounds, self._pairs.values + self._pairs.bounds
-            floor, ceiling = min(floor, least.min()), max(ceiling, most.max())
+        # include the eigenvalues of earlier chains, so that the interval holds all
+        if not self._certified or max(self._top, self._bottom) == 1:
+            bounds = self._pairs.bounds
+            floor = min(floor, (self._pairs.values - bounds).min())
+            ceiling = max(ceiling, (self._pairs.values + bounds).max())
         return Extremes(
             values=self._unit * self._pairs.values,
-            vectors=numbers(rows.mT),
+            vectors=rows.mT.numpy(),
             residuals=self._unit * self._pairs.residuals,
             bounds=self._unit * self._pairs.bounds,
             converged=self._converged(),
+            certified=self._certified,
             floor=self._unit * floor,
             ceiling=self._unit * ceiling,
             products=self.products,
             stopped=stopped,
         )
-
-    def _bytes_needed(self) -> int:
-        """Return the bytes of the next vectors of a chain and of a product, or, at the end, of the result."""
-        item = torch.finfo(self._operator.dtype).bits // 8
-        return (self._block() * item + max(_WORK * item, 32 * self._count)) * self._operator.dim
-
-    def _affordable(self) -> bool:
-        return _memory.available(self._operator.device) >= self._bytes_needed()
-
-    def _block(self) -> int:
-        return int(min(GROWTH, self._kept))

@@ -20,16 +20,12 @@ from simulate import _checks, _memory, activations
 Weights = Sequence[Tensor]
 """Weight matrices of shape (out, in), from the input layer to the logits."""
 
-Gain = Literal["kaiming", "lecun"]
-"""Weight variance: 2 / fan_in, which keeps the scale of a ReLU network, or 1 / fan_in."""
-
 Pooling = Literal["max", "average"]
 """Pooling of four neighbours: the largest of them, or their mean."""
 
 LENET_300_100 = (784, 300, 100, 10)
 """Widths of LeNet-300-100 on 28 x 28 images: 266,200 weights."""
 
-_GAINS = {"kaiming": 2.0, "lecun": 1.0}
 _POOLS: dict[str, type[nn.Module]] = {"max": nn.MaxPool2d, "average": nn.AvgPool2d}
 
 
@@ -49,10 +45,8 @@ def weight_count(widths: Sequence[int], *, biases: bool = False) -> int:
     return sum((fan_in + biases) * out for fan_in, out in _checks.layer_sizes(widths))
 
 
-def mlp_weights(
-    rng: np.random.Generator, widths: Sequence[int], *, gain: Gain = "kaiming"
-) -> tuple[Tensor, ...]:
-    """Normal weights of a bias-free multilayer perceptron.
+def mlp_weights(rng: np.random.Generator, widths: Sequence[int]) -> tuple[Tensor, ...]:
+    """Normal weights of a bias-free multilayer perceptron, of variance 2 / fan_in, which keeps the scale of signals.
 
     Parameters
     ----------
@@ -60,8 +54,6 @@ def mlp_weights(
         Source of all weights.
     widths
         Units of the input, of each hidden layer and of the output.
-    gain
-        ``kaiming`` for weight variance 2 / fan_in, ``lecun`` for 1 / fan_in.
 
     Returns
     -------
@@ -70,8 +62,7 @@ def mlp_weights(
     Raises
     ------
     ValueError
-        If there are fewer than two widths, one is not positive, the gain is unknown, or the weights do not fit
-        into memory.
+        If there are fewer than two widths, one is not positive, or the weights do not fit into memory.
 
     Examples
     --------
@@ -79,7 +70,7 @@ def mlp_weights(
     [(3, 4), (2, 3)]
     """
     _require_memory("widths", weight_count(widths))
-    return tuple(_normal(rng, (out, fan_in), fan_in, gain) for fan_in, out in _checks.layer_sizes(widths))
+    return tuple(_normal(rng, (out, fan_in), fan_in) for fan_in, out in _checks.layer_sizes(widths))
 
 
 def mlp_logits(
@@ -102,12 +93,12 @@ def mlp_logits(
 class Mlp(nn.Module):
     """Multilayer perceptron as a module, initialised from a numpy generator; biases start at zero.
 
-    With the same generator state, widths and gain it holds the weights that `mlp_weights` returns.
+    With the same generator state and widths it holds the weights that `mlp_weights` returns.
 
     Raises
     ------
     ValueError
-        If the widths, the activation or the gain are not as in `mlp_weights`.
+        If the activation is unknown, or the widths are not as in `mlp_weights`.
 
     Examples
     --------
@@ -123,7 +114,6 @@ class Mlp(nn.Module):
         bias: bool = False,
         *,
         rng: np.random.Generator,
-        gain: Gain = "kaiming",
     ) -> None:
         super().__init__()
         self.activation = activations.nonlinearity(activation).function
@@ -131,7 +121,7 @@ class Mlp(nn.Module):
         self.layers = nn.ModuleList()
         for fan_in, out in _checks.layer_sizes(widths):
             layer = nn.Linear(fan_in, out, bias=bias, device="meta", dtype=torch.float64)
-            self.layers.append(_filled(layer, _normal(rng, (out, fan_in), fan_in, gain)))
+            self.layers.append(_filled(layer, _normal(rng, (out, fan_in), fan_in)))
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of shape (N, K) of inputs whose trailing axes are flattened."""
@@ -150,7 +140,7 @@ class LeNet5(nn.Module):
     Raises
     ------
     ValueError
-        If `channels` or `classes` is not positive, or the gain or the pooling is unknown.
+        If `channels` or `classes` is not positive, or the pooling is unknown.
 
     Examples
     --------
@@ -165,7 +155,6 @@ class LeNet5(nn.Module):
         classes: int = 10,
         *,
         rng: np.random.Generator,
-        gain: Gain = "kaiming",
         pooling: Pooling = "max",
     ) -> None:
         super().__init__()
@@ -175,10 +164,10 @@ class LeNet5(nn.Module):
         pool = _POOLS[pooling]
         _require_memory("channels and classes", 150 * channels + 84 * classes)
         self.features = nn.Sequential(
-            _convolution(rng, channels, 6, gain), nn.ReLU(), pool(2),
-            _convolution(rng, 6, 16, gain), nn.ReLU(), pool(2), nn.Flatten(),
+            _convolution(rng, channels, 6), nn.ReLU(), pool(2),
+            _convolution(rng, 6, 16), nn.ReLU(), pool(2), nn.Flatten(),
         )  # fmt: skip
-        self.head = Mlp((400, 120, 84, classes), rng=rng, gain=gain)
+        self.head = Mlp((400, 120, 84, classes), rng=rng)
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of shape (N, classes) of images of shape (N, channels, 32, 32)."""
@@ -241,7 +230,7 @@ class Vgg(nn.Module):
         layers: list[nn.Module] = []
         for stage in stages:
             for width in stage:
-                layers += [_convolution(rng, channels, width, "kaiming", side=3, bias=bias), nn.ReLU()]
+                layers += [_convolution(rng, channels, width, side=3, bias=bias), nn.ReLU()]
                 channels = width
             layers.append(nn.MaxPool2d(2))
         self.features = nn.Sequential(*layers, nn.Flatten())
@@ -257,19 +246,17 @@ def _require_memory(name: str, weights: int) -> None:
     _memory.require_free(name, 16 * weights, f"{weights} weights")
 
 
-def _normal(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, gain: Gain) -> Tensor:
-    if gain not in _GAINS:
-        raise ValueError(f"gain must be one of {', '.join(_GAINS)}, got {gain!r}")
-    return torch.from_numpy(rng.standard_normal(shape) * math.sqrt(_GAINS[gain] / fan_in))
+def _normal(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int) -> Tensor:
+    return torch.from_numpy(rng.standard_normal(shape) * math.sqrt(2 / fan_in))
 
 
 def _convolution(
-    rng: np.random.Generator, channels: int, out: int, gain: Gain, *, side: int = 5, bias: bool = False
+    rng: np.random.Generator, channels: int, out: int, *, side: int = 5, bias: bool = False
 ) -> nn.Module:
     """Return a convolution: 5 x 5 kernels without padding, 3 x 3 kernels with padding that keeps the image size."""
     padding = 1 if side == 3 else 0
     layer = nn.Conv2d(channels, out, side, padding=padding, bias=bias, device="meta", dtype=torch.float64)
-    return _filled(layer, _normal(rng, (out, channels, side, side), side**2 * channels, gain))
+    return _filled(layer, _normal(rng, (out, channels, side, side), side**2 * channels))
 
 
 def _filled(layer: nn.Module, weight: Tensor) -> nn.Module:

@@ -18,8 +18,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from simulate import _checks, _memory, lanczos
+from simulate import _checks, _memory
 from simulate.lanczos import AnyMatrix, Operator, Tridiagonal, as_operator
+from simulate.lanczos.gauss import recurrence
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.probes import probe_count, random_signs
 from simulate.lanczos.products import EXHAUSTED
@@ -132,154 +133,11 @@ def trace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _PROBES, p
         return _mean((left.double() * right.double()).sum(1))
 
 
-def xtrace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int) -> Estimate:
-    """Estimate the trace of a symmetric matrix without bias: exactly on the span of products, by probes on the rest.
-
-    Each probe in turn estimates the trace outside the span of the products of the others; the mean is returned. The
-    result is exact if the rank is below the number of probes. For a decaying spectrum the error is much less than that
-    of `trace` with twice the probes, which costs the same; for a flat one it is no less.
-
-    Parameters
-    ----------
-    matrix
-        Dense, or a `lanczos.Operator`.
-    seed
-        Seed of the probes: an integer, or a numpy generator.
-    probes
-        Number of Gaussian vectors, at least 2 and at most the order of the matrix; two products with each.
-
-    Returns
-    -------
-    The mean over the probes and its standard error.
-
-    Raises
-    ------
-    ValueError
-        If `probes` is below 2 or above the order, the vectors do not fit into memory, the matrix cannot be used, see
-        `lanczos.as_operator`, or the result overflows.
-
-    Notes
-    -----
-    The estimates x_i share most of their spaces, so their spread alone would give too small an error. With x_ij the
-    estimate by probe i from the products of all but i and j, the mean of (x_i - x_ij)(x_j - x_ji) is that of the
-    covariance of x_i and x_j: given the other probes, x_i has the mean tr A, and x_ij does not depend on probe j. It
-    is added to the variance, unless it comes out negative, and needs no further product.
-
-    References
-    ----------
-    Epperly, Tropp and Webber (2024), XTrace: making the most of every sample in stochastic trace estimation.
-
-    Examples
-    --------
-    >>> round(xtrace(np.diag([5.0, 3.0, 0.0, 0.0, 0.0]), probes=3).value, 9)
-    8.0
-    """
-    with in_full_precision():
-        operator = as_operator(matrix)
-        rng, count = _checks.generator(seed), _checked_probes(operator, probes)
-        if count > operator.dim:
-            raise ValueError(f"probes must be at most the order of the matrix, {operator.dim}, got {probes}")
-        what = f"{8 * count} vectors of {operator.dim} numbers"
-        _memory.require_free("probes", 72 * count * operator.dim, what)
-        vectors = operator.vectors(rng.standard_normal((count, operator.dim)))
-        tests, unit = _tests(operator, vectors)
-        each = tests.estimates()
-        variance = float(each.var()) / probes + max(tests.covariance(each), 0.0)
-        return _finite_estimate(unit * float(each.mean()), unit * math.sqrt(variance))
-
-
-class _Tests(NamedTuple):
-    """Probes w and their products A w in an orthonormal basis Q of the products.
-
-    `inside` is Q' A Q, `seen` Q' w and `forms` Q' A w in columns; `quadratic` is w' A w and `squares` |w|^2. Each
-    column of `apart` is the direction in Q that only the product of one probe reaches, zero if the others reach it
-    too; `rest` is the dimension of the complement of all products but one.
-    """
-
-    inside: Tensor
-    seen: Tensor
-    forms: Tensor
-    quadratic: Tensor
-    squares: Tensor
-    apart: Tensor
-    rest: int
-
-    def estimates(self) -> Tensor:
-        """Return for each probe the trace in the span of the other products plus its estimate of the rest."""
-        beyond = self.seen - self.apart * (self.apart * self.seen).sum(0)
-        form = self.quadratic + (beyond * (self.inside @ beyond - 2 * self.forms)).sum(0)
-        known = self.inside.trace() - (self.apart * (self.inside @ self.apart)).sum(0)
-        return known + self.rest * form / (self.squares - beyond.square().sum(0))
-
-    def without(self, j: int) -> _Tests:
-        """Return the same quantities without the product of one probe."""
-        gone = self.apart[:, [j]]
-
-        def left(columns: Tensor) -> Tensor:
-            return columns - gone * (gone.mT @ columns)
-
-        apart = left(self.apart)
-        apart[:, j] = 0.0
-        return self._replace(
-            inside=left(left(self.inside).mT),
-            seen=left(self.seen),
-            forms=left(self.forms),
-            apart=_columns(apart),
-            rest=self.rest + 1,
-        )
-
-    def covariance(self, each: Tensor) -> float:
-        """Return the estimated covariance of two estimates, averaged over all pairs."""
-        if not bool(self.apart.any()):
-            return 0.0
-        changes = torch.stack([each - self.without(j).estimates() for j in range(len(each))])
-        changes.fill_diagonal_(0.0)
-        return float((changes * changes.mT).sum()) / (len(each) * (len(each) - 1))
-
-
-def _tests(operator: Operator, vectors: Tensor) -> tuple[_Tests, float]:
-    products, unit = _unit_products(operator, vectors)
-    basis, apart = _separate_directions(products, 64 * torch.finfo(operator.dtype).eps)
-    inside = operator(basis.to(operator.dtype)).double() @ basis.mT / unit
-    vectors = vectors.double()
-    tests = _Tests(
-        inside=(inside + inside.mT) / 2,
-        seen=basis @ vectors.mT,
-        forms=basis @ products.mT,
-        quadratic=(vectors * products).sum(1),
-        squares=vectors.square().sum(1),
-        apart=apart,
-        rest=operator.dim - len(basis) + bool(apart.any()),
-    )
-    return tests, unit
-
-
 def _unit_products(operator: Operator, vectors: Tensor) -> tuple[Tensor, float]:
     """Return products in a unit in which squares neither overflow nor vanish, and the unit."""
     products = operator(vectors).double()
     unit = float(products.abs().max()) or 1.0
     return products / unit, unit
-
-
-def _separate_directions(products: Tensor, resolution: float) -> tuple[Tensor, Tensor]:
-    """Return orthonormal rows that span the products, and as columns the direction that only each product reaches.
-
-    If the products are linearly dependent, all columns are zero: no product alone reaches a direction.
-    """
-    rows, triangle = torch.linalg.qr(products.mT)
-    # QR without pivoting does not tell whether products are linearly dependent, singular values do
-    left, lengths, right = torch.linalg.svd(triangle)
-    independent = lengths > resolution * lengths[0]
-    basis = (rows @ left[:, independent]).mT
-    if not bool(independent.all()):
-        return basis, products.new_zeros(len(basis), len(products))
-    return basis, _columns(right / lengths[:, None])
-
-
-def _columns(matrix: Tensor) -> Tensor:
-    """Return the columns scaled to unit length; zero columns stay zero."""
-    lengths = matrix.norm(dim=0)
-    return matrix / lengths.masked_fill(lengths == 0, 1.0)
 
 
 def frobenius_norm(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _PROBES) -> Estimate:
@@ -438,7 +296,7 @@ def density(
                 return products
 
             reporting = replace(operator, product=product)
-        found = lanczos.tridiagonal(reporting, starts, steps)
+        found = recurrence(reporting, starts, steps)
         nodes, _ = found.quadrature()
         low, high, size = float(nodes.min()), float(nodes.max()), float(np.abs(nodes).max())
         # for a multiple of the identity the range is rounding: the width then follows its size, or is 0.01

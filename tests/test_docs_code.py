@@ -24,7 +24,7 @@ import losscurv
 from verify import cli, model
 from verify.claims import registry
 from verify.page import report
-from verify.practice.measure import matrices, pages as measure_pages
+from verify.practice.measure import pages as measure_pages
 from verify.practice.plan import pages as plan_pages
 from verify.running import suite
 
@@ -40,7 +40,7 @@ SHOWN = {"console": 13, "text": 10}
 SMALLER = {
     "report": "--workers 1",
     "replay": "--workers 1",
-    "measure": "--samples 40 --top 2 --probes 4 --tolerance 1",
+    "measure": "--samples 40 --top 2 --tolerance 1",
     "plan": "--samples 64 --batch-sizes 4,16 --steps 3",
 }
 """Options that are given last, and so hold, to make a command one of seconds."""
@@ -48,9 +48,7 @@ SMALLER = {
 
 @pytest.fixture(autouse=True)
 def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spectra of few steps; and no derivations and drawings of pages, which hang on no word of what is shown."""
-    monkeypatch.setattr(matrices, "DENSITY_STEPS", 8)
-    monkeypatch.setattr(matrices, "DENSITY_PROBES", 2)
+    """No derivations and drawings of pages, which hang on no word of what is shown."""
     monkeypatch.setattr(suite, "_derivations", lambda *_: [])
     monkeypatch.setattr(measure_pages, "measurement_page", lambda _: "a page")
     monkeypatch.setattr(plan_pages, "plan_page", lambda _: "a page")

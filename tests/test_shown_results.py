@@ -265,7 +265,6 @@ def test_a_factor_of_another_size_is_refused_in_a_sentence(shape: tuple[int, ...
 SEEDED = {
     "extremes": lambda *seed: losscurv.extremes(hessian(), *seed).values,
     "trace": lambda *seed: spectra.trace(hessian(), *seed),
-    "xtrace": lambda *seed: spectra.xtrace(hessian(), *seed, probes=4),
     "norm": lambda *seed: spectra.frobenius_norm(hessian(), *seed),
     "density": lambda *seed: spectra.density(hessian(), *seed).value,
     "diagonal": lambda *seed: losscurv.estimated_diagonal(hessian(), *seed).value,

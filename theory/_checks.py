@@ -36,33 +36,33 @@ def require(condition: Any, name: str, rule: str, value: object) -> None:
     ...
     ValueError: sigma must be positive, got -1.0
     """
-    if condition is not True and not np.all(condition):
+    if condition is not True and not np.asarray(condition).all():
         raise ValueError(f"{name} must be {rule}, got {shown(value)}")
 
 
 def finite(name: str, value: ArrayLike) -> Floats:
     """`value` as float64, every entry finite."""
-    return _checked(name, value, "finite", lambda x: np.isfinite(x))
+    return checked(name, value, "finite", lambda x: np.isfinite(x))
 
 
 def positive(name: str, value: ArrayLike) -> Floats:
     """`value` as float64, every entry > 0 and finite."""
-    return _checked(name, value, "positive and finite", lambda x: (x > 0) & np.isfinite(x))
+    return checked(name, value, "positive and finite", lambda x: (x > 0) & np.isfinite(x))
 
 
 def unbounded(name: str, value: ArrayLike) -> Floats:
     """`value` as float64, every entry > 0, infinity included."""
-    return _checked(name, value, "positive", lambda x: x > 0)
+    return checked(name, value, "positive", lambda x: x > 0)
 
 
 def nonnegative(name: str, value: ArrayLike) -> Floats:
     """`value` as float64, every entry finite and >= 0."""
-    return _checked(name, value, "non-negative and finite", lambda x: (x >= 0) & np.isfinite(x))
+    return checked(name, value, "non-negative and finite", lambda x: (x >= 0) & np.isfinite(x))
 
 
 def within(name: str, value: ArrayLike, low: float, high: float) -> Floats:
     """`value` as float64, every entry in the closed interval [low, high]."""
-    return _checked(name, value, f"in [{low:g}, {high:g}]", lambda x: (x >= low) & (x <= high))
+    return checked(name, value, f"in [{low:g}, {high:g}]", lambda x: (x >= low) & (x <= high))
 
 
 def instance(name: str, value: object, kind: Any, rule: str) -> None:
@@ -269,19 +269,24 @@ def _leaves(value: object) -> Iterator[object]:
             rest.extend(item)
 
 
-def _checked(name: str, value: ArrayLike, rule: str, holds: Callable[[Floats], Any]) -> Floats:
+def checked(name: str, value: ArrayLike, rule: str, holds: Callable[[Floats], Any]) -> Floats:
+    """`value` as float64, for all of which `holds` is true."""
+    # most arguments are plain numbers; a sum, since no formula here knows a zero with a sign
+    found = np.asarray(value + 0.0) if isinstance(value, float) else _converted(name, value)
+    require(holds(found), name, rule, value)
+    return found
+
+
+def _converted(name: str, value: ArrayLike) -> Floats:
     array = as_given(name, value, _REAL)
     kinds: set[Any] = set(map(type, array.flat)) if array.dtype.kind == "O" else set()
     beyond_64_bits = int in kinds and kinds <= {int, float}
     require(array.dtype.kind in "uif" or beyond_64_bits, name, _REAL, value)
     try:
         with np.errstate(over="ignore"):
-            found = array.astype(np.float64, order="C")
-            found += 0.0  # no formula here knows a zero with a sign
+            return np.asarray(array.astype(np.float64, order="C", copy=False) + 0.0)
     except OverflowError:  # an integer of more than 1024 bits
         raise ValueError(f"{name} must be {_REAL}, got {shown(value)}; floats end at 1.8e308") from None
-    require(holds(found), name, rule, value)
-    return found
 
 
 def shown(value: object) -> str:

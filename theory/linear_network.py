@@ -30,8 +30,6 @@ __all__ = ["linear_network_edge", "linear_network_largest"]
 _LARGEST = 1e100
 """Largest number of inputs per sample, and of hidden units per input, whose squares stay in range."""
 
-_MODERATE = "such that its shapes are between 1e-100 and 1e100"
-
 
 @closed_form
 def linear_network_edge(
@@ -75,9 +73,7 @@ def linear_network_edge(
     rho = scalar("ratio", ratio, positive)
     scale = scalar("weight_variance", weight_variance, nonnegative)
     first, second = width_ratios_of(width_ratios, 2).tolist()
-    gamma, r = rho * first, second / first
-    for name, argument, used in (("ratio", rho, gamma), ("width_ratios", width_ratios, r)):
-        require(1 / _LARGEST < used < _LARGEST, name, _MODERATE, argument)
+    gamma, r = _shape("ratio", rho * first, rho), _shape("width_ratios", second / first, width_ratios)
     return scale * _edge(gamma, r, _argument(gamma, r))
 
 
@@ -130,13 +126,17 @@ def linear_network_largest(
     t = count("samples", samples, 2)
     scale = scalar("weight_variance", weight_variance, nonnegative)
     first, second = width_ratios_of(width_ratios, 2).tolist()
-    gamma, r = first * m / (t - 1), second / first
-    for used in (gamma, r):
-        require(1 / _LARGEST < used < _LARGEST, "width_ratios", _MODERATE, width_ratios)
+    gamma, r = (_shape("width_ratios", x, width_ratios) for x in (first * m / (t - 1), second / first))
     w = _argument(gamma, r)
     shift = TracyWidom(beta=1).mean() * _spread(gamma, r, w) * (t - 1) ** (-2 / 3)
     # with very few samples the shift below the edge may exceed the edge itself
     return scale * ((1 - 1 / t) * max(_edge(gamma, r, w) + shift, 0.0))
+
+
+def _shape(name: str, used: float, given: object) -> float:
+    rule = "such that its shapes are between 1e-100 and 1e100"
+    require(1 / _LARGEST < used < _LARGEST, name, rule, given)
+    return used
 
 
 def _growth(r: float, w: float) -> float:

@@ -118,10 +118,10 @@ def order_parameters(
     input_overlap
         Scalar in [-1, 1]: inner product of the two inputs per input unit.
     digits
-        If given, compute with mpmath to this many digits, at most 1000 (named activations only). Without a closed
-        form it takes seconds per layer, and what would take minutes is refused: some hundred digits of tanh, or a
-        large variance. The numbers passed in count as exact binary fractions. One call computes at a time, whatever
-        the threads, and mpmath's own precision is neither read nor changed.
+        If given, compute with mpmath to this many digits, at most 1000 (named activations but hard_tanh). Without a
+        closed form it takes seconds per layer, and what would take minutes is refused: some hundred digits of tanh,
+        or a large variance. The numbers passed in count as exact binary fractions. One call computes at a time,
+        whatever the threads, and mpmath's own precision is neither read nor changed.
 
     Returns
     -------
@@ -325,8 +325,8 @@ def _recursion(kernels: Sequence[_Kernel], drawn: Initialisation, overlap: Any) 
     return Propagation(*_columns(pre), *_columns(hats), *_columns(tildes[::-1]))
 
 
-def _columns(rows: Sequence[tuple[Any, Any, Any]]) -> tuple[list[Any], list[Any], list[Any]]:
-    return [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows]
+def _columns(rows: Sequence[tuple[Any, Any, Any]]) -> list[list[Any]]:
+    return [[row[i] for row in rows] for i in range(3)]
 
 
 def _precise(

@@ -329,7 +329,9 @@ class _Equation:
         self._spread = x * (1 - 1 / size) * statistics.spread
 
     def roots(self) -> Floats:
-        low = self._poles()
+        # lambda = max(x d_i, 0) + Q(lambda), below which nothing is a solution
+        heaviest = np.maximum(self._own.max(axis=1), 0.0)
+        low = self._shift + (heaviest + np.sqrt(heaviest**2 + 4 * self._spread)) / 2
         at = low + self._scale
         # F decreases: whatever it is at `at`, the root does not lie above both
         high = np.maximum(at, self._largest(at))
@@ -345,11 +347,6 @@ class _Equation:
             )
         # one more step costs nothing where F is steep and is exact where it is flat, as at B = N
         return np.clip(self._largest(low + (high - low) / 2), low, high)
-
-    def _poles(self) -> Floats:
-        """Where lambda = max(x d_i, 0) + Q(lambda), below which nothing is a solution."""
-        heaviest = np.maximum(self._own.max(axis=1), 0.0)
-        return self._shift + (heaviest + np.sqrt(heaviest**2 + 4 * self._spread)) / 2
 
     def _largest(self, at: Floats) -> Floats:
         # above the poles both gaps are positive, but for rounding next to one

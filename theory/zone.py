@@ -602,9 +602,8 @@ def homogeneous_factor(
     >>> [float(homogeneous_factor(2.0, depth=3, order=k)) for k in range(3)]
     [8.0, 4.0, 2.0]
     """
-    a, heat = together(alpha=(positive, alpha), temperature=(positive, temperature))
-    power = layers("depth", depth, least=1) - integer("order", order, least=0, most=_HIGHEST)
-    return a ** float(power) / heat
+    a, heat, power = _scaled(alpha, depth, temperature)
+    return a ** (power - integer("order", order, least=0, most=_HIGHEST)) / heat
 
 
 def euler_factor(depth: int, *, order: int = 1) -> float:

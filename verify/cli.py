@@ -31,7 +31,7 @@ from verify.heartbeat import Heartbeat
 from verify.practice import commands as practice
 
 if TYPE_CHECKING:
-    from verify.results import Results
+    from verify.results import InventoryRow, Results
     from verify.running.request import Request
 
 CLEAR = "\x1b[2K"
@@ -194,17 +194,30 @@ def _add_report(commands: Any) -> None:
 def _add_claims(commands: Any) -> None:
     from verify.model.inventory import Status
 
-    claims = _command(commands, "claims", _claims, "list every statement of the papers with its status")
-    claims.add_argument("--paper", action="append", metavar="NAME", help="list this paper only (repeatable)")
+    about = "count the statements of the papers, or list those with all of some words"
+    add = _command(commands, "claims", _claims, about, "[WORD ...]").add_argument
+    add(
+        "words",
+        nargs="*",
+        metavar="WORD",
+        help="paper, id, topic or any other part of a statement or of its claims",
+    )
+    add("--paper", action="append", metavar="NAME", help="list this paper only (repeatable)")
+    add(
+        "--entry",
+        action="append",
+        metavar="ID",
+        help="list the statement with this number, as B13 (repeatable)",
+    )
     statuses = [status.value for status in Status]
     listed = f"list this status only (repeatable): {', '.join(statuses)}"
-    claims.add_argument("--status", action="append", metavar="STATUS", choices=statuses, help=listed)
-    claims.add_argument("--json", action="store_true", help="print as JSON")
+    add("--status", action="append", metavar="STATUS", choices=statuses, help=listed)
+    add("--json", action="store_true", help="print as JSON")
 
 
 def _add_plot(commands: Any) -> None:
     add = _command(
-        commands, "plot", _plot, "redraw the report and its plots, or draw one figure", "[RESULTS.JSON]"
+        commands, "plot", _plot, "draw the report of a run again, or one figure", "[RESULTS.JSON]"
     ).add_argument
     add(
         "file",
@@ -212,7 +225,7 @@ def _add_plot(commands: Any) -> None:
         metavar="RESULTS.JSON",
         help="results of a run, file or folder (default: losscurv-report)",
     )
-    add("--output", metavar="FOLDER", help="folder for report and plots (default: as the results)")
+    add("--output", metavar="FOLDER", help="folder for the report (default: as the results)")
     add("--one-file", action="store_true", help="write the whole report into report.html")
     add("--claim", metavar="ID", help="draw this claim or observation; judge it first if the results lack it")
     add("--main", action="store_true", help="draw one figure with the main plots of the run")
@@ -359,26 +372,30 @@ def _claims(options: argparse.Namespace) -> int:
     from verify.claims.registry import whose
     from verify.page import terminal
 
-    papers, statuses = options.paper or [], options.status or []
-    registry.require_papers(papers)
-    rows = [
-        row
-        for row in registry.inventory()
-        if (not papers or row.paper in papers) and (not statuses or row.status in statuses)
-    ]
+    registry.require_papers(options.paper or [])
     claims = {claim.id: claim for claim in registry.claims()}
+
+    def asked(row: InventoryRow) -> bool:
+        chosen = ((options.paper, row.paper), (options.entry, row.id), (options.status, row.status))
+        texts = [row.paper, row.id, row.title, row.reason, *row.claims, *(claims[n].says for n in row.claims)]
+        said = " ".join([*texts, *row.observations]).lower()
+        return all(not these or own in these for these, own in chosen) and all(
+            word.lower() in said for word in options.words
+        )
+
+    rows = list(filter(asked, registry.inventory()))
     if options.json:
         listed = [asdict(row) | {"whose": whose(row, claims)} for row in rows]
         print(json.dumps(listed, indent=1, ensure_ascii=False))
+    elif options.words or options.paper or options.entry or options.status:
+        print("\n".join(terminal.statement_lines(rows, claims) or ["no statement has all of these"]))
     else:
-        head, lines = terminal.statement_head(rows, claims), terminal.statement_lines(rows, claims)
-        print("\n".join([*head, "", *lines] if rows else ["no statement has this status"]))
+        print("\n".join([*terminal.statements_by_paper(rows, claims, registry.papers())]))
     return AS_EXPECTED
 
 
 def _plot(options: argparse.Namespace) -> int:
     from simulate.monte_carlo import default_workers
-    from verify.page import plots
     from verify.reporting import publish
     from verify.results import edited
     from verify.running.options import REPORT_DIR, load_results, require_writable
@@ -396,11 +413,9 @@ def _plot(options: argparse.Namespace) -> int:
         _tell(f"results file {file} was edited after its run (its sha256 does not match); the page says so")
     folder = Path(options.output) if options.output else (file if file.is_dir() else file.parent)
     require_writable(folder, "--output")
-    with Heartbeat(_say, "drawing the plots"):
-        written = plots.save_all(results, folder / "plots")
+    with Heartbeat(_say, "drawing the figures"):
         page = publish(results, folder, default_workers(), one_file=options.one_file)
     _line("", "")
-    print(f"{len(written)} plots: {escaped(str(folder / 'plots'))}")
     print(f"report: {escaped(str(page))}")
     return AS_EXPECTED
 

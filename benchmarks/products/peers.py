@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from benchmarks.products.works import (
     Call,
     Case,
     Way,
+    hessian_products,
     largest_of,
     times,
 )
@@ -28,8 +30,8 @@ from benchmarks.products.works import (
 PRODUCTS = 100
 """Number of products for an estimate of a trace, to about 1 %."""
 
-LEAST_STEPS, MANY_STEPS = 20, 80
-"""Steps of a Lanczos iteration without stopping rule, for one eigenvalue and for several."""
+VECTORS = 8
+"""Vectors that ARPACK keeps for one eigenvalue."""
 
 
 class Library(NamedTuple):
@@ -47,6 +49,16 @@ def installed() -> Iterator[tuple[Library, tuple[Way, ...] | None]]:
             yield library, library.ways()
         except ImportError:
             yield library, None
+
+
+def reads(make: Callable[[Case], Any], read: Callable[[Any, Case], Any]) -> Callable[[Case], Call]:
+    """Return a way that makes an object before the call, and reads numbers from it in the call."""
+
+    def prepare(case: Case) -> Call:
+        made = make(case)
+        return lambda: torch.as_tensor(read(made, case))
+
+    return prepare
 
 
 def _curvlinops() -> tuple[Way, ...]:
@@ -68,12 +80,9 @@ def _curvlinops() -> tuple[Way, ...]:
         return call
 
     def largest(count: int) -> Callable[[Case], Call]:
-        def prepare(case: Case) -> Call:
-            matrix, rng = hessian(case).to_scipy(), np.random.default_rng(1)
-            start = rng.standard_normal(len(case.vector)).astype(np.float32)
-            return lambda: largest_of(matrix, count, start, TOLERANCE)
-
-        return prepare
+        return reads(
+            hessian, lambda matrix, case: largest_of(matrix.__matmul__, count, case.vector, TOLERANCE)
+        )
 
     def density(case: Case) -> Call:
         tools: Any = import_module("curvlinops.papyan2020traces.spectrum")
@@ -106,19 +115,12 @@ def _pyhessian() -> tuple[Way, ...]:
         net = copy.deepcopy(case.net)
         return library.hessian(net, case.loss, data=case.batch, cuda=case.device.type == "cuda")
 
-    def reads(read: Callable[[Any], Any]) -> Callable[[Case], Call]:
-        def prepare(case: Case) -> Call:
-            found = of(case)
-            return lambda: torch.tensor(read(found))
-
-        return prepare
-
     def product(case: Case) -> Call:
         found, vector = of(case), case.like_parameters(case.vector)
         return lambda: tools.hessian_vector_product(found.gradsH, found.params, vector)
 
     def largest(count: int) -> Callable[[Case], Call]:
-        return reads(lambda h: sorted(h.eigenvalues(tol=TOLERANCE, top_n=count)[0], reverse=True))
+        return reads(of, lambda h, _: sorted(h.eigenvalues(tol=TOLERANCE, top_n=count)[0], reverse=True))
 
     return (
         Way("hessian", "hessian_vector_product", product),
@@ -127,53 +129,13 @@ def _pyhessian() -> tuple[Way, ...]:
         Way(
             "density",
             "hessian.density",
-            reads(lambda h: np.max(h.density(iter=STEPS, n_v=PROBES)[0])),
+            reads(of, lambda h, _: np.max(h.density(iter=STEPS, n_v=PROBES)[0])),
         ),
         Way(
             "trace",
             f"hessian.trace, at most {PRODUCTS} products",
-            reads(lambda h: float(np.mean(h.trace(maxIter=PRODUCTS)))),
+            reads(of, lambda h, _: float(np.mean(h.trace(maxIter=PRODUCTS)))),
         ),
-    )
-
-
-def _eigenthings() -> tuple[Way, ...]:
-    library: Any = import_module("hessian_eigenthings")
-
-    def hessian(case: Case) -> Any:
-        return library.HessianOperator(case.net, [case.batch], library.supervised_loss(case.loss))
-
-    def gauss_newton(case: Case) -> Any:
-        of_output = library.supervised_loss_of_output(case.loss)
-        return library.GGNOperator(case.net, [case.batch], library.supervised_forward, of_output)
-
-    def reads(make: Callable[[Case], Any], read: Callable[[Any, Case], Any]) -> Callable[[Case], Call]:
-        def prepare(case: Case) -> Call:
-            matrix = make(case)
-            return lambda: torch.as_tensor(read(matrix, case))
-
-        return prepare
-
-    def product(matrix: Any, case: Case) -> Any:
-        return matrix.matvec(case.vector)
-
-    def largest(count: int, steps: int) -> Callable[[Case], Call]:
-        how = {"k": count, "max_iter": steps, "tol": TOLERANCE, "which": "LA"}
-        return reads(hessian, lambda h, _: library.lanczos(h, **how).eigenvalues.sort(descending=True).values)
-
-    def density(matrix: Any, _: Case) -> Any:
-        return library.spectral_density(matrix, num_runs=PROBES, lanczos_steps=STEPS).raw_eigenvalues.max()
-
-    def trace(matrix: Any, _: Case) -> Any:
-        return library.trace(matrix, num_matvecs=PRODUCTS).estimate
-
-    return (
-        Way("hessian", "HessianOperator", reads(hessian, product)),
-        Way("gauss-newton", "GGNOperator", reads(gauss_newton, product)),
-        Way("eigenvalue", f"lanczos, {LEAST_STEPS} steps", largest(1, LEAST_STEPS)),
-        Way("eigenvalues", f"lanczos, {MANY_STEPS} steps", largest(EIGENVALUES, MANY_STEPS)),
-        Way("density", "spectral_density", reads(hessian, density)),
-        Way("trace", f"Hutch++, {PRODUCTS} products", reads(gauss_newton, trace)),
     )
 
 
@@ -243,7 +205,16 @@ def _torch() -> tuple[Way, ...]:
 
         return call
 
+    def kept_graph(case: Case) -> Callable[[Tensor], Tensor]:
+        return hessian_products(case, case.net, case.parameters, case.x)
+
+    def largest(count: int, vectors: int | None = None) -> Callable[[Case], Call]:
+        return reads(kept_graph, lambda h, case: largest_of(h, count, case.vector, TOLERANCE, vectors))
+
     return (
+        Way("hessian", "kept graph", lambda case: partial(kept_graph(case), case.vector)),
+        Way("eigenvalue", f"kept graph, scipy eigsh, ncv={VECTORS}", largest(1, VECTORS)),
+        Way("eigenvalues", "kept graph, scipy eigsh", largest(EIGENVALUES)),
         Way("hessian", "linearize of grad", hessian),
         Way("gauss-newton", "linearize and vjp", gauss_newton),
         Way("gram", "vmap of grad", gram),
@@ -254,7 +225,6 @@ LIBRARIES = (
     Library("losscurv", "losscurv", lambda: OURS),
     Library("curvlinops", "curvlinops-for-pytorch", _curvlinops),
     Library("PyHessian", "PyHessian", _pyhessian),
-    Library("hessian-eigenthings", "hessian-eigenthings", _eigenthings),
     Library("nngeometry", "nngeometry", _nngeometry),
-    Library("torch.func", "torch", _torch),
+    Library("torch", "torch", _torch),
 )

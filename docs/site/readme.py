@@ -44,33 +44,33 @@ TABLE = (
         "Lemma 11 of Granziol: eigenvectors do not overlap below twice the threshold (`granziol2022/theorem-10`)",
         "with the threshold of Theorem 10 {granziol2022/theorem-10}",
         "not judged",
-        f"misprint: {{granziol2022/theorem-10{PRINTED}}}",
+        f"misprint, {{granziol2022/theorem-10{PRINTED}}}",
     ),
     (
         "Section 10.1 of Granziol: by Theorem 4 the largest rate is ∝ B at small B"
         " (`granziol2022/linear-rate-of-small-batches`)",
         "Theorem 4 gives ∝ √B",
         "∝ B, then flat, for SGD on small perceptrons: not by Theorem 4",
-        "error: {granziol2022/linear-rate-of-small-batches}",
+        "error, {granziol2022/linear-rate-of-small-batches}",
     ),
     (
         "Eq. (8) of Vysogorets: excess of G from the softmax (`vysogorets2024/eq-8`)",
         "{vysogorets2024/eq-8}",
         "10 to 30 % too large on digits, more where outputs are certain",
-        f"misprint: {{vysogorets2024/eq-8{PRINTED}}}",
+        f"misprint, {{vysogorets2024/eq-8{PRINTED}}}",
     ),
     (
         "Theorem 2.2 of Karakida: mean Fisher eigenvalue (`karakida2019/mean-eigenvalue`)",
         "{karakida2019/mean-eigenvalue}",
         "wide random networks only",
-        f"misprint: {{karakida2019/mean-eigenvalue{PRINTED}}}",
+        f"misprint, {{karakida2019/mean-eigenvalue{PRINTED}}}",
     ),
     (
         "Section 2.3 of Karakida: an activation of zero Gaussian mean has κ₂ = 0, so λ₁ does not grow with width"
         " (`karakida2019/not-centred`)",
         "only where every layer has variance 1",
         "not judged",
-        f"error: λ₁ {{karakida2019/not-centred{PRINTED}}}",
+        f"error, λ₁ {{karakida2019/not-centred{PRINTED}}}",
     ),
 )
 """Statement, on its own model, on real networks, as printed; row ids in braces stand for how closely or how far."""
@@ -83,10 +83,10 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "trace   ",
         "Goldilocks",
     ),
-    "plan --model my_net.py:build --data digits --batch-sizes 16,64 --no-linearised": (
-        " B  start",
-        "16  ",
-        "64  ",
+    "plan --model my_net.py:build --data digits --batch-sizes 16,64": (
+        "batch size",
+        " " * 8 + "16",
+        " " * 8 + "64",
     ),
 }
 """Commands, with the beginnings of the lines of their output that are shown."""

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from simulate import _memory
 from simulate.modules import site_gradients, sites
 from simulate.modules.sample_parts import Root, SamplePart, finite_derivatives, parts
-from simulate.modules.sites import Site
 from simulate.objectives import Objective
+from simulate.objectives.additivity import asked_once
 from simulate.objectives.ranks import Ranks
 
 DENSE = 4096
@@ -213,6 +213,7 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
     if sharing not in _SHARINGS:
         raise ValueError(f"sharing must be one of {', '.join(_SHARINGS)}, got {sharing!r}")
     multiplied, others = _group_parameters(objective)
+    _require_memory(objective, multiplied, others)
     sums: dict[tuple[int, ...], _Sums] = {}
     sizes = {places: sum(objective.shapes[place].numel() for place in places) for places in others}
     zero = objective.leaves()[0].new_zeros
@@ -252,7 +253,10 @@ def corrected(objective: Objective, root: Root, blocks: Sequence[FactorBlock]) -
     with objective.ranks.together("factors"), objective.measured(), torch.enable_grad():
         for part in _parts(objective, root):
             for block, total in zip(kronecker, totals, strict=True):
-                steep, patches = _factors(part, tuple(names[name] for name in block.places))
+                steep, patches, biased = _factors(part, tuple(names[name] for name in block.places))
+                patches = (
+                    torch.cat([patches, torch.ones_like(patches[:, :, :1])], dim=2) if biased else patches
+                )
                 left, right = (basis.to(steep) for basis in block.bases)
                 seen = torch.einsum("goa,ngrol->ngral", left, steep)
                 total += site_gradients.squared(
@@ -289,17 +293,17 @@ _ELSEWHERE = (
 )
 
 
+@asked_once
 def _group_parameters(objective: Objective) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """Return the places, weight first, of layers with factors, and of other parameters, grouped by layer."""
     if not sites.by_sample(objective):
         raise ValueError(_ELSEWHERE)
     with objective.measured(), torch.enable_grad():
-        try:
-            found = sites.visited(objective, objective.leaves(), objective.few())[1]
-        except sites.ElsewhereError:
-            raise ValueError(_ELSEWHERE) from None
+        passed = sites.visited_or_none(objective, objective.leaves(), objective.few())
+    if passed is None:
+        raise ValueError(_ELSEWHERE)
     layers: dict[int, tuple[nn.Module, tuple[int, ...]]] = {}
-    for site in found:
+    for site in passed[1]:
         ordered = sorted(site.places.items(), reverse=True)  # the weight before the bias
         layers[id(site.layer)] = site.layer, tuple(place for _, place in ordered)
     owners = Counter(place for _, own in layers.values() for place in own)
@@ -319,7 +323,6 @@ def _group_parameters(objective: Objective) -> tuple[list[tuple[int, ...]], list
             shared = [other for other in others if set(other) & set(places)]
             others = [other for other in others if other not in shared]
             others.append(tuple(sorted({*places, *(place for other in shared for place in other)})))
-    _require_memory(objective, multiplied, others)
     return multiplied, others
 
 
@@ -346,25 +349,26 @@ def _require_memory(
     _memory.require_free("objective", size, what, device=objective.device, advice=advice)
 
 
-def _factors(part: SamplePart, places: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Return cotangents (n, g, r, o, L) and inputs (n, g, p, L) of all calls of a layer; its bias has input 1."""
-    found = [
-        (*site_gradients.factors(site, cotangents, len(part.signs)), site)
-        for site, cotangents in part.slopes
-        if set(site.places.values()) == set(places)
-    ]
-    steep = torch.cat([cotangents for cotangents, _, _ in found], dim=-1)
-    inputs = torch.cat([_homogeneous(patches, site) for _, patches, site in found], dim=-1)
-    return steep, inputs
+def _factors(part: SamplePart, places: tuple[int, ...]) -> tuple[Tensor, Tensor, bool]:
+    """Return cotangents (n, g, r, o, L) and inputs (n, g, p, L) of all calls of a layer, and whether it has a bias."""
+    calls = [call for call in part.slopes if set(call[0].places.values()) == set(places)]
+    found = [site_gradients.factors(*call, len(part.signs)) for call in calls]
+    # nothing is copied for a single call
+    steep, inputs = (
+        found[0] if len(found) == 1 else (torch.cat(each, dim=-1) for each in zip(*found, strict=True))
+    )
+    own = calls[0][0].places
+    return steep, inputs if "weight" in own else inputs[:, :, :0], "bias" in own
 
 
-def _homogeneous(patches: Tensor, site: Site) -> Tensor:
-    own = [patches] if "weight" in site.places else []
-    one = [torch.ones_like(patches[:, :, :1])] if "bias" in site.places else []
-    return torch.cat([*own, *one], dim=2)
+def _bordered(matrix: Tensor, row: Tensor, corner: int) -> Tensor:
+    """Return matrices (g, p, p) with one more row and column, those of the bias, whose input is one."""
+    found = nn.functional.pad(matrix, (0, 1, 0, 1), value=float(corner))
+    found[:, -1, :-1] = found[:, :-1, -1] = row
+    return found
 
 
-def _sums(steep: Tensor, inputs: Tensor, weights: Tensor, sharing: Sharing) -> _Sums:
+def _sums(steep: Tensor, inputs: Tensor, biased: bool, weights: Tensor, sharing: Sharing) -> _Sums:
     counted = (weights != 0).any(1)
     if sharing == "reduce":
         steep, inputs = steep.sum(-1, keepdim=True), inputs.mean(-1, keepdim=True)
@@ -376,7 +380,9 @@ def _sums(steep: Tensor, inputs: Tensor, weights: Tensor, sharing: Sharing) -> _
     weighted = slopes if plain else slopes * weights.to(steep).flatten()[:, None, None]
     counts = len(inputs) * inputs.shape[-1]
     lying = inputs.movedim(0, 1)
-    return _Sums(_products(lying, lying), _products(weighted, slopes), float(counts))
+    squares = _products(lying, lying)
+    squares = _bordered(squares, lying.sum((1, 3)), counts) if biased else squares
+    return _Sums(squares, _products(weighted, slopes), float(counts))
 
 
 def _products(one: Tensor, other: Tensor) -> Tensor:

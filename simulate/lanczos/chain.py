@@ -5,11 +5,11 @@ of P A P in Q is tridiagonal. The matrix of A in both is block diagonal, with th
 matrix, up to the coupling Y A Q'. The parts of A Y' outside of Y lie in a few vectors, the tails, one for each earlier
 chain, so residuals of every combination of Y and Q are known without a further product.
 
-If there is no memory for a further vector, the chain keeps the outer Ritz vectors of its own matrix and goes on from
-there: thick restart (Wu and Simon 2000, algorithm 3). The kept vectors are rotated so that the matrix is tridiagonal
-again, which makes it the implicit restart with exact shifts (Sorensen 1992). Only speed is lost, and the probabilistic
-bound from the random start still holds: the next vector is q_next = chi(A) q / |chi(A) q|, where the zeros of the monic
-chi are the dropped and the present Ritz values, and |chi(A) q| is the product of the off-diagonal entries of all steps.
+When a chain has as many vectors as it may, it keeps the outer Ritz vectors of its own matrix and goes on from there:
+thick restart (Wu and Simon 2000, algorithm 3). The kept vectors are rotated so that the matrix is tridiagonal again,
+which makes it the implicit restart with exact shifts (Sorensen 1992). Only speed is lost, and the probabilistic bound
+from the random start still holds: the next vector is q_next = chi(A) q / |chi(A) q|, where the zeros of the monic chi
+are the dropped and the present Ritz values, and |chi(A) q| is the product of the off-diagonal entries of all steps.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.products import EXHAUSTED, AnyMatrix, as_operator
 from simulate.lanczos.rows import Floats, inner_products, length, numbers, unit_of
 
-GROWTH = 16
-"""Vectors of a chain for which memory is allocated at a time."""
+_TOGETHER = 16
+"""Rows that a vector is made orthogonal to at a time."""
 
 _SLICE = 1 << 14
 """Columns of the rows that are combined in place at a time."""
@@ -76,69 +76,56 @@ class Found(NamedTuple):
 
 
 class _Rows:
-    """Growing set of orthonormal rows, up to `most` after the first ones, in blocks that are never moved in memory."""
+    """Growing set of orthonormal rows, up to `most` after the first ones."""
 
-    def __init__(self, first: Tensor, most: float) -> None:
-        self._blocks, self._filled, self._most = [first], [len(first)], most
+    def __init__(self, first: Tensor, most: int) -> None:
+        self._first, self._filled = first, 0
+        # on a CPU rows take memory when they are written, on a GPU now
+        self._own = first.new_empty(most, first.shape[1])
 
     def __len__(self) -> int:
-        return sum(self._filled)
-
-    @property
-    def full(self) -> bool:
-        """Whether the next row needs memory."""
-        return self._filled[-1] == len(self._blocks[-1])
+        return len(self._first) + self._filled
 
     def append(self, row: Tensor) -> None:
         """Append a unit vector that is orthogonal to all rows."""
-        if self.full:
-            own = len(self) - self._filled[0]
-            self._blocks.append(row.new_empty(int(min(GROWTH, self._most - own)), len(row)))
-            self._filled.append(0)
-        here = next(i for i, block in enumerate(self._blocks) if self._filled[i] < len(block))
-        self._blocks[here][self._filled[here]] = row
-        self._filled[here] += 1
+        self._own[self._filled] = row
+        self._filled += 1
 
-    def split(self, vector: Tensor) -> tuple[Tensor, Floats]:
-        """Return the part of a vector orthogonal to all rows, and its coordinates in them."""
-        inside = torch.zeros(len(self), dtype=torch.float64)
-        for _ in range(2):  # one pass loses digits, two are enough
-            parts = []
-            for block in self._parts():
-                parts.append(inner_products(block, vector))
-                vector = torch.addmv(vector, block.mT, parts[-1], alpha=-1)
-            inside += torch.cat(parts).cpu()
+    def split(self, vector: Tensor, *, twice: bool) -> tuple[Tensor, Floats]:
+        """Reduce a vector in place to its part orthogonal to all rows; return it and its coordinates in the rows.
+
+        One pass over all rows loses digits if it takes away much, so another pass comes first. A product with the last
+        row has large coordinates in the last two rows only: unless `twice`, the first pass is over these.
+        """
+        inside, whole = torch.zeros(len(self), dtype=torch.float64), self._parts()
+        for parts in (whole if twice else [whole[-1][-2:]], whole):
+            found = []
+            for block in parts:
+                found.append(inner_products(block, vector))
+                vector.addmv_(block.mT, found[-1], alpha=-1)
+            coordinates = torch.cat(found).cpu()
+            inside[len(inside) - len(coordinates) :] += coordinates
         return vector, inside.numpy()
 
     def combined(self, coordinates: Floats) -> Tensor:
         """Return the vectors (n, dim) whose coordinates are the columns (len, n)."""
-        first = self._blocks[0]
-        columns = torch.as_tensor(coordinates, dtype=first.dtype, device=first.device)
-        total = first.new_zeros(columns.shape[1], first.shape[1])
-        for block, part in zip(self._parts(), columns.split(self._filled), strict=True):
-            total.addmm_(part.mT, block)
+        columns = torch.as_tensor(coordinates).to(self._own)
+        total = columns.new_zeros(columns.shape[1], self._own.shape[1])
+        parts = self._parts()
+        for rows, part in zip(parts, columns.split([len(rows) for rows in parts]), strict=True):
+            total.addmm_(part.mT, rows)
         return total
 
-    def own(self, coordinates: Floats) -> Tensor:
-        """Return the same for coordinates in the rows after the first block."""
-        return self.combined(np.vstack([np.zeros((self._filled[0], coordinates.shape[1])), coordinates]))
-
     def turn(self, coordinates: Floats) -> None:
-        """Replace the rows after the first block by fewer combinations of them, in double precision."""
-        columns = torch.as_tensor(coordinates, dtype=torch.float64, device=self._blocks[0].device)
-        before = self._parts()[1:]
-        rooms = [len(block) for block in self._blocks[1:]]
-        after = np.diff(np.minimum(np.cumsum([0, *rooms]), columns.shape[1])).tolist()
-        # by slices of columns: this runs when there is no memory for a second set of rows
-        for start in range(0, self._blocks[0].shape[1], _SLICE):
-            at = slice(start, start + _SLICE)
-            turned = columns.mT @ torch.cat([part[:, at] for part in before]).double()
-            for block, rows in zip(self._blocks[1:], turned.split(after), strict=True):
-                block[: len(rows), at] = rows
-        self._filled[1:] = after
+        """Replace the rows after the first ones by fewer combinations of them, in double precision."""
+        columns = torch.as_tensor(coordinates).to(self._own.device)
+        # by slices of columns: there may be no memory for a second set of rows
+        for rows in self._own.split(_SLICE, dim=1):
+            rows[: columns.shape[1]] = columns.mT @ rows[: self._filled].double()
+        self._filled = columns.shape[1]
 
     def _parts(self) -> list[Tensor]:
-        return [block[:filled] for block, filled in zip(self._blocks, self._filled, strict=True)]
+        return [self._first, *self._own[: self._filled].split(_TOGETHER)]
 
 
 class Chain:
@@ -146,17 +133,24 @@ class Chain:
 
     `nodes` are the eigenvalues of the tridiagonal matrix, ascending; `off_diagonal` its off-diagonal entries, the
     last of which couples to the next vector; `scale` is the largest length of a product or node, and `rounding` the
-    length of all entries that vanish for a symmetric matrix, both over all chains so far. The chain has at most `most`
-    rows of its own if `restart` is called whenever there is no room for the next one.
+    length of all entries that vanish for a symmetric matrix, both over all chains so far. The chain has room for `most`
+    rows of its own: `restart` makes room. Unless `twice`, one pass of re-orthogonalisation follows the recurrence of
+    three terms.
     """
 
     def __init__(
-        self, found: Found, start: Tensor, scale: float, rounding: float, most: float = math.inf
+        self,
+        found: Found,
+        start: Tensor,
+        scale: float,
+        rounding: float,
+        most: int,
+        twice: bool = False,
     ) -> None:
-        self.found, self.scale, self.rounding = found, scale, rounding
+        self.found, self.scale, self.rounding, self._twice = found, scale, rounding, twice
         self.rows = _Rows(found.rows, most)
         self._tails = found.tails.clone()
-        self._next = _unit(self.rows.split(start)[0])
+        self._next = _unit(self.rows.split(start, twice=True)[0])
         self._diagonal: list[float] = []
         self.off_diagonal: list[float] = []
         self._coupling: list[Floats] = []
@@ -184,7 +178,8 @@ class Chain:
         self._tails -= torch.outer(hidden, row)
         self.rows.append(row)
         products = product(row)
-        rest, inside = self.rows.split(products)
+        size = float(length(products))
+        rest, inside = self.rows.split(products, twice=self._twice)
         expected = np.zeros(len(inside))  # coordinates for an exactly symmetric matrix
         self._hidden.append(numbers(hidden))
         # by symmetry the coordinates in Y follow from the tails of A Y
@@ -197,7 +192,7 @@ class Chain:
         self._coupling.append(inside[:known])
         nodes: Any = linalg.eigvalsh_tridiagonal(self._diagonal, self.off_diagonal, lapack_driver="sterf")
         self.nodes = nodes
-        self.scale = max(self.scale, float(length(products)), float(np.abs(self.nodes).max()))
+        self.scale = max(self.scale, size, float(np.abs(self.nodes).max()))
         self._continue(rest)
 
     def _continue(self, rest: Tensor) -> None:
@@ -205,7 +200,7 @@ class Chain:
         reach = EXHAUSTED * torch.finfo(rest.dtype).eps * self.scale
         ended = left <= reach or len(self.rows) == len(rest)
         self.rounding = math.hypot(self.rounding, left if ended else 0.0)
-        self._next = torch.zeros_like(rest) if ended else rest / left
+        self._next = rest.zero_() if ended else rest.div_(left)
         self.off_diagonal.append(0.0 if ended else left)
         self._all_off_diagonal.append(self.off_diagonal[-1])
 
@@ -224,12 +219,12 @@ class Chain:
             values[kept], self.off_diagonal[-1] * vectors[-1, kept]
         )
         turn = vectors[:, kept] @ turn
-        if len(self._tails):
-            hidden, coupling = np.array(self._hidden), np.array(self._coupling)
-            self._tails += self.rows.own(hidden - turn @ (turn.T @ hidden))
-            self._hidden, self._coupling = [*(turn.T @ hidden)], [*(turn.T @ coupling)]
-        else:
-            self._hidden, self._coupling = self._hidden[: len(kept)], self._coupling[: len(kept)]
+        hidden, coupling = np.array(self._hidden), np.array(self._coupling)
+        lost = hidden - turn @ (turn.T @ hidden)
+        self._tails += self.rows.combined(
+            np.vstack([np.zeros((len(self.found.values), lost.shape[1])), lost])
+        )
+        self._hidden, self._coupling = [*(turn.T @ hidden)], [*(turn.T @ coupling)]
         self.rows.turn(turn)
         self._diagonal, self.off_diagonal, self.nodes = diagonal, off_diagonal, values[kept]
 
@@ -274,6 +269,8 @@ class Chain:
         )
 
     def _remainders(self, coordinates: Floats) -> Floats:
+        if not len(self._tails):
+            return np.abs(self.off_diagonal[-1] * coordinates[-1])
         tails = torch.cat([self._tails, self._next[None]])
         shares = self._shares(coordinates)
         # the tails are not orthonormal, so lengths need their Gram matrix; rounding may leave less than 0
@@ -463,7 +460,7 @@ def warm_start(
         norm = float(row.norm())
         if not 0 < norm < math.inf:
             raise ValueError(f"start must be finite and not zero, got a vector of length {norm}")
-        chain, unit = Chain(Found.nothing(row), row / norm, 0.0, 0.0), 0.0
+        chain, unit = Chain(Found.nothing(row), row / norm, 0.0, 0.0, min(steps, operator.dim)), 0.0
 
         def product(vector: Tensor) -> Tensor:
             nonlocal unit

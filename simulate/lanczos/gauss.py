@@ -12,7 +12,7 @@ from torch import Tensor
 from simulate import _checks, _memory
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.products import EXHAUSTED, AnyMatrix, Operator, Product, as_operator
-from simulate.lanczos.rows import Floats, inner_products, numbers, row_lengths
+from simulate.lanczos.rows import Floats, dots, inner_products, numbers, row_lengths, unit_of
 
 _LONG = 1 << 14
 """Length of a vector from which on arithmetic takes longer than a call."""
@@ -119,8 +119,47 @@ def tridiagonal(matrix: AnyMatrix, starts: Any, steps: int) -> Tridiagonal:
     with in_full_precision():
         operator = as_operator(matrix)
         vectors = _unit(operator.vectors(starts))
-        *_, whole = chains(operator, vectors, _affordable(operator, vectors, steps))
+        *_, whole = chains(operator, vectors, _affordable(operator, vectors, steps, kept=steps))
         return Tridiagonal(numbers(whole.diagonal), numbers(whole.off_diagonal[:, :-1]))
+
+
+def recurrence(operator: Operator, starts: Any, steps: int) -> Tridiagonal:
+    """Return the same by the recurrence of three terms, without re-orthogonalisation and with three vectors per start.
+
+    Rounding brings copies of converged Ritz values, which share their weight: integrals of smooth functions keep their
+    accuracy.
+
+    References
+    ----------
+    Greenbaum (1989), Behavior of slightly perturbed Lanczos and conjugate-gradient recurrences; Chen, Trogdon and
+    Ubaru (2022), Randomized matrix-free quadrature for spectrum and spectral sum approximation.
+
+    Examples
+    --------
+    >>> recurrence(as_operator(np.diag([1.0, 2.0, 3.0])), [[1.0, 1.0, 1.0]], steps=3).diagonal.round(12)
+    array([[2., 2., 2.]])
+    """
+    vectors = _unit(operator.vectors(starts))
+    steps = _affordable(operator, vectors, steps, kept=1)
+    diagonal, off_diagonal = vectors.new_zeros(2, len(vectors), steps)
+    previous, length, unit = torch.zeros_like(vectors), vectors.new_zeros(len(vectors)), 0.0
+    scale, ended = length, length > 0
+    for j in range(steps):
+        products = operator(vectors)
+        unit = unit or unit_of(products)
+        rest = products / unit
+        rest.addcmul_(previous, length[:, None], value=-1)
+        inside = dots(rest, vectors)
+        rest.addcmul_(vectors, inside[:, None], value=-1)
+        # nothing left to go on from: a node of weight zero, which must not lie outside of the spectrum
+        diagonal[:, j] = torch.where(ended, diagonal[:, 0], inside)
+        before, length = length, dots(rest, rest).sqrt()
+        scale = torch.maximum(scale, (before**2 + inside**2 + length**2).sqrt())
+        ended = ended | (length <= EXHAUSTED * torch.finfo(length.dtype).eps * scale)
+        length = length.masked_fill(ended, 0.0)
+        off_diagonal[:, j] = length
+        previous, vectors = vectors, rest.mul_(length.reciprocal().masked_fill(ended, 0.0)[:, None])
+    return Tridiagonal(unit * numbers(diagonal), unit * numbers(off_diagonal[:, :-1]))
 
 
 class Chains(NamedTuple):
@@ -186,12 +225,12 @@ def _inner(rows: Tensor, part: Tensor) -> Tensor:
     return inner_products(rows, part) if part.ndim == 1 else (rows @ part[..., None])[..., 0]
 
 
-def _affordable(operator: Operator, vectors: Tensor, steps: int) -> int:
+def _affordable(operator: Operator, vectors: Tensor, steps: int, kept: int) -> int:
     steps = _checks.natural("steps", steps)
     if steps > operator.dim:
         raise ValueError(f"steps must be at most the dimension, {operator.dim}, got {steps}")
-    what = f"{steps} vectors of {operator.dim} numbers for each of {len(vectors)} starts"
-    needed = vectors.element_size() * (steps + 4) * vectors.numel()
+    what = f"{kept + 4} vectors of {operator.dim} numbers for each of {len(vectors)} starts"
+    needed = vectors.element_size() * (kept + 4) * vectors.numel()
     _memory.require_free("steps", needed, what, device=vectors.device, advice="use fewer steps or starts")
     return steps
 

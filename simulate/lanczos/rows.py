@@ -56,7 +56,12 @@ def dots(rows: Tensor, others: Tensor) -> Tensor:
 
 def _loses_digits(rows: Tensor) -> bool:
     """Return whether torch sums the last axis by a few running sums, each of which gets long."""
-    return rows.dtype == torch.float32 and rows.device.type == "cpu" and rows.shape[-1] > _TERMS
+    return (
+        rows.dtype == torch.float32
+        and rows.device.type == "cpu"
+        and rows.shape[-1] > _TERMS
+        and len(rows) > 0
+    )
 
 
 def unit_of(products: Tensor) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from simulate.objectives.soundness import hooked
+from simulate.objectives.fingerprints import hooked
 
 Attention = Callable[..., tuple[Tensor, Tensor | None]]
 """Replacement for the forward pass of a `torch.nn.MultiheadAttention`."""

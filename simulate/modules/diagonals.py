@@ -253,10 +253,8 @@ def _layers_by_output(objective: Objective, curved: Mapping[int, slice]) -> Mapp
         return {}
     with objective.measured(), torch.enable_grad():
         batch = objective.few()
-        try:
-            _, found = sites.visited(objective, objective.leaves(), batch)
-        except sites.ElsewhereError:  # so few may be taken in another order
-            return {}
+        passed = sites.visited_or_none(objective, objective.leaves(), batch)
+    found = passed[1] if passed else []  # so few may be taken in another order
     uses = Counter(place for site in found for place in site.places.values())
     units: dict[tuple[int, ...], int] = {}
     for site in found:
@@ -278,11 +276,11 @@ def _diagonal_by_outputs(objective: Objective, wanted: Set[int]) -> Mapping[int,
     total = {place: torch.zeros_like(leaves[place]).flatten() for place in sorted(wanted)}
     with objective.ranks.together("a diagonal"), objective.measured(), torch.enable_grad():
         for batch in objective.batches():
-            try:
-                outputs, found = sites.visited(objective, leaves, batch)
-            except sites.ElsewhereError:
+            passed = sites.visited_or_none(objective, leaves, batch)
+            if passed is None:
                 elsewhere = True
                 break
+            outputs, found = passed
             Outer(objective, batch, outputs)  # refuses a loss that couples samples
             slope = slopes(objective.loss(outputs, batch), [site.nudge for site in found], again=True)
             for site, steep in zip(found, slope, strict=True):

@@ -9,6 +9,7 @@ Its non-zero eigenvalues are those of J'J, which is N times the Fisher informati
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from simulate import _memory
 from simulate.modules import site_gradients, sites
 from simulate.modules.sample_parts import finite_derivatives
 from simulate.modules.site_gradients import Use
+from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts, placed, rows
 from simulate.objectives.derivatives import slopes
@@ -81,32 +83,32 @@ def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
     alone = covered or objective.apart
     with objective.measured(), torch.enable_grad():
         (batch,) = objective.batches()
+        leaves = objective.leaves()
+        passed = sites.visited_or_none(objective, leaves, batch) if covered else None
         with torch.no_grad():
-            outputs = objective.outputs(objective.leaves(), batch.inputs)
+            outputs = passed[0] if passed else objective.outputs(leaves, batch.inputs)
         samples = rows(batch.targets)
         if outputs.ndim == 0 or len(outputs) != samples:
             shape = tuple(outputs.shape)
             raise ValueError(f"model must return one row for each of {samples} samples, got shape {shape}")
         count = outputs[0].numel()
         order = samples if traced else samples * count
-        like = objective.leaves()[0]
+        like = leaves[0]
         what = f"the inner products of {samples} samples and {count} outputs"
         needed = 3 * like.element_size() * order**2
         _memory.require_free("inputs", needed, what, device=like.device, advice="use fewer samples")
         total = like.new_zeros(order, order)
-        if not (covered and _add_by_sites(total, objective, batch, count, traced)):
+        if passed:
+            _add_by_sites(total, *passed, samples, traced)
+        else:
             _add_by_gradients(total, objective, batch, count, traced, alone)
     finite_derivatives(total)
     return total if traced else total.view(samples, count, samples, count)
 
 
-def _add_by_sites(total: Tensor, objective: Objective, batch: Batch, count: int, traced: bool) -> bool:
-    """Add the parts of all parameters; return False if some act outside of the sites for these samples."""
-    samples = rows(batch.targets)
-    try:
-        outputs, found = sites.visited(objective, objective.leaves(), batch)
-    except sites.ElsewhereError:
-        return False
+def _add_by_sites(total: Tensor, outputs: Tensor, found: Sequence[Site], samples: int, traced: bool) -> None:
+    """Add the parts of all parameters."""
+    count = outputs[0].numel()
     held = sum(count * site.nudge.numel() + site.inputs.numel() for site in found)
     held += samples * max(site_gradients.numbers_held(site, count, samples) for site in found)
     what = f"the derivatives of {count} outputs of {samples} samples"
@@ -124,7 +126,6 @@ def _add_by_sites(total: Tensor, objective: Objective, batch: Batch, count: int,
         for gradients in site_gradients.column_blocks(uses, samples):
             each = gradients.flatten(1) if traced else gradients.flatten(0, 1)
             total.addmm_(each, each.mT)
-    return True
 
 
 def _acts_once(uses: list[Use], samples: int) -> bool:

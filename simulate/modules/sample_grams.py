@@ -242,10 +242,10 @@ def is_piecewise_linear(objective: Objective) -> bool:
     with objective.measured(), torch.enable_grad():
         leaves = objective.leaves()
         for batch in objective.batches():
-            try:
-                outputs, found = sites.visited(objective, leaves, batch)
-            except sites.ElsewhereError:
+            passed = sites.visited_or_none(objective, leaves, batch)
+            if passed is None:
                 return False
+            outputs, found = passed
             uses = Counter(place for site in found for place in site.places.values())
             if any(count > 1 for count in uses.values()) or not _linear(outputs):
                 return False

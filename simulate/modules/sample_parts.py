@@ -34,6 +34,9 @@ from simulate.objectives.parameters import Leaves
 _WINDOW = 1 << 28
 """Most bytes of the derivatives of samples taken together: more are slower, not faster."""
 
+_MANY = 512
+"""Outputs of a sample from which on the factors are taken column by column, for many samples at once."""
+
 _ROUNDINGS = 1e4
 """Roundings of the largest output, beyond which two outputs count as different."""
 
@@ -84,6 +87,7 @@ class Outer:
             raise CoupledError(f"model must return one row for each of {samples} samples, got shape {shape}")
         free, self._share = outputs.detach().requires_grad_(), objective.share
         closed = closed_curvature(objective.criterion, outputs.detach(), batch)
+        self.closed = closed is not None
         loss = objective.loss(free, batch)
         (slope,) = torch.autograd.grad(loss, free, create_graph=closed is None)
         self._shape = outputs.shape
@@ -106,10 +110,24 @@ class Outer:
         values, vectors = self._bend.factors(part)
         return values / self._share, vectors
 
+    def columns(self, part: slice, most: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield values (n, r) and V (n, m, r) of `factors` for at most `most` columns at a time, for torch's losses."""
+        count = self.slope.shape[1]
+        if not isinstance(self._bend, SoftmaxCurvature):  # a loss of every output by itself
+            values = self.bent(torch.ones_like(self.slope[part]), part)
+            units = units_of(count, values).expand(len(values), -1, -1)
+            yield from ((values[:, some], units[..., some]) for some in cuts(count, most))
+            return
+        for some in cuts(max(1, self._shape[1] - 1), most):
+            values, vectors = self._bend.factors_by_place(part, some)
+            for place, own in enumerate(vectors.unbind(1)):
+                if values.shape[1] > 1:  # zero at the other places
+                    own = own[:, :, None] * units_of(values.shape[1], own)[place, :, None]
+                yield values[:, place] / self._share, own.reshape(len(own), count, -1)
+
     def blocks(self, part: slice) -> Tensor:
         """Return the second derivatives (n, m, m) of some of the samples."""
-        units = torch.eye(self.slope.shape[1], dtype=self.slope.dtype, device=self.slope.device)
-        likes = self.slope[part]
+        units, likes = units_of(self.slope.shape[1], self.slope), self.slope[part]
         return torch.stack([self.bent(unit.expand_as(likes), part) for unit in units], dim=1)
 
     def _require_uncoupled(self) -> None:
@@ -124,6 +142,11 @@ class Outer:
                     "loss must be a sum or mean of what every sample adds, got one that couples samples;"
                     " use an estimate such as spectra.trace"
                 )
+
+
+def units_of(count: int, like: Tensor) -> Tensor:
+    """Return unit vectors (count, count)."""
+    return torch.eye(count, dtype=like.dtype, device=like.device)
 
 
 def outer_of(objective: Objective, batch: Batch) -> Outer:
@@ -297,12 +320,18 @@ def _parts_by_sites(
 ) -> Iterator[SamplePart]:
     """Yield windows of samples, from derivatives at the sites."""
     leaves, samples = objective.leaves(), rows(batch.targets)
+    whole = _outputs_without_graph(objective, batch) if root is _LOSS_CURVATURE and not pairs else None
+    if whole is not None and len(whole) == samples and whole[0].numel() > _MANY:
+        outer = Outer(objective, batch, whole)
+        if outer.closed:
+            yield from _parts_by_columns(objective, batch, outer)
+            return
     size = _window_size(objective, leaves, batch, directions)
-    passed = _visit_or_none(objective, leaves, batch) if size >= samples else None
+    passed = sites.visited_or_none(objective, leaves, batch) if size >= samples else None
     whole = passed[0] if passed else _outputs_without_graph(objective, batch)
     for part, cotangents, signs in _root_windows(root, Outer(objective, batch, whole), whole, size):
         only = batch.part(part)
-        through = passed or _visit_or_none(objective, leaves, only)
+        through = passed or sites.visited_or_none(objective, leaves, only)
         if through:
             outputs, found = through
             _require_same(outputs, whole, part)
@@ -313,6 +342,21 @@ def _parts_by_sites(
             row = objective.outputs(leaves, only.part(one).inputs)
             _require_same(row, whole, slice(part.start + one.start, part.start + one.stop))
             yield _gradient_part(objective, leaves, row, cotangents[:, one], signs[one], lengths)
+
+
+def _parts_by_columns(objective: Objective, batch: Batch, outer: Outer) -> Iterator[SamplePart]:
+    """Yield some columns of the factors of many samples at a time, where those of one sample are too many."""
+    leaves, count = objective.leaves(), outer.slope.shape[1]
+    passed = sites.visited_or_none(objective, leaves, batch.part(slice(0, 1)))
+    each = sum(4 * site.nudge.numel() + site.inputs.numel() for site in passed[1]) if passed else _WINDOW
+    for part in cuts(len(outer.slope), max(1, _WINDOW // (8 * (each + 8 * count)))):
+        outputs, found = sites.visited(objective, leaves, batch.part(part))
+        size = max(1, _WINDOW // (8 * len(outputs) * (each + 8 * count)))
+        for values, vectors in outer.columns(part, size):
+            rows = (vectors * finite_derivatives(values).abs().sqrt()[:, None]).to(outputs.dtype)
+            cotangents = rows.movedim(-1, 0).reshape(-1, *outputs.shape)
+            deltas = _deltas(outputs, found, cotangents)
+            yield _site_part(objective, found, deltas, cotangents, values.sign(), pairs=False)
 
 
 def _site_part(
@@ -340,14 +384,6 @@ def _site_part(
 def rows_by_sample(stacked: Tensor, samples: int) -> Tensor:
     """Return tensors (k, n * ..., ...), shaped like outputs of a layer, as (n, k, numbers of a sample)."""
     return stacked.unflatten(1, (samples, -1)).movedim(0, 1).flatten(2)
-
-
-def _visit_or_none(objective: Objective, leaves: Leaves, batch: Batch) -> tuple[Tensor, list[Site]] | None:
-    """Return outputs and sites, or None if parameters act elsewhere too for some samples."""
-    try:
-        return sites.visited(objective, leaves, batch)
-    except sites.ElsewhereError:
-        return None
 
 
 def _deltas(outputs: Tensor, found: Sequence[Site], cotangents: Tensor) -> list[Tensor]:
@@ -424,7 +460,7 @@ def _pairs(found: Sequence[Site], deltas: Sequence[Tensor], samples: int) -> Ite
 
 def _window_size(objective: Objective, leaves: Leaves, batch: Batch, directions: int) -> int:
     """Return how many samples fit into a window, from the memory that one of them takes."""
-    passed = _visit_or_none(objective, leaves, batch.part(slice(0, 1)))
+    passed = sites.visited_or_none(objective, leaves, batch.part(slice(0, 1)))
     if passed is None:
         return 1
     outputs, found = passed

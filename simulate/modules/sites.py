@@ -28,7 +28,7 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from simulate.modules.attention import attention, is_plain, lend, projection
 from simulate.objectives import Batch, Objective
-from simulate.objectives.additivity import asked_once, largest_batch, spaced, spread_samples
+from simulate.objectives.additivity import asked_once, largest_batch, shared_answers, spaced, spread_samples
 from simulate.objectives.batches import joined, rows, window
 from simulate.objectives.derivatives import alike, graph_nodes, normal, slopes
 from simulate.objectives.restoring import draws
@@ -101,6 +101,16 @@ def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tup
     return outputs, sites
 
 
+def visited_or_none(
+    objective: Objective, leaves: Sequence[Tensor], batch: Batch
+) -> tuple[Tensor, list[Site]] | None:
+    """Return what `visited` does, or None if parameters act elsewhere for these samples."""
+    try:
+        return visited(objective, leaves, batch)
+    except ElsewhereError:
+        return None
+
+
 def _in_expected_order(objective: Objective, outputs: Tensor, sites: Sequence[Site], samples: int) -> bool:
     """Whether the sites have the samples in order, as `by_sample` requires."""
     # a model may reorder samples by the size of the batch: the first batch of each size is tested
@@ -108,7 +118,7 @@ def _in_expected_order(objective: Objective, outputs: Tensor, sites: Sequence[Si
         return True
     if any(len(site.nudge) % samples for site in sites):
         return False
-    known = objective.answers.setdefault("orders", {1: True})
+    known = shared_answers(objective).setdefault("orders", {1: True})
     if samples not in known:
         known[samples] = trusted(objective) or _scales_by_sample(outputs, sites)
     return known[samples]

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial, wraps
 from typing import Any, NamedTuple, TypeVar
@@ -49,11 +49,12 @@ from simulate.objectives.batches import (
     window,
 )
 from simulate.objectives.derivatives import alike, graph_nodes
+from simulate.objectives.fingerprints import remembered
 from simulate.objectives.heads import ChunkedObjective
 from simulate.objectives.parameters import doubled
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import preserve_state
-from simulate.objectives.soundness import ObjectiveLike, trusted
+from simulate.objectives.soundness import ObjectiveLike, key_of, trusted
 
 SAMPLES = 32
 """Most samples in the test: two of them have the extremes of the targets."""
@@ -402,17 +403,33 @@ _SPREAD_SAMPLES = 128
 _Answer = TypeVar("_Answer")
 
 
+_KNOWN: dict[Hashable, dict[str, Any]] = {}
+"""Answers to questions about a model and its loss, with the data that they were asked on."""
+
+
 def asked_once(question: Callable[[Any], _Answer]) -> Callable[[Any], _Answer]:
-    """Decorate a function of an objective to run once; `require_sound` makes sure that its answer does not change."""
+    """Decorate a function of an objective to run once for the same model, loss and data."""
 
     @wraps(question)
     def answer(objective: Any) -> _Answer:
         known, name = objective.answers, question.__name__
         if name not in known:
-            known[name] = question(objective)
+            shared = shared_answers(objective)
+            if name not in shared:
+                shared[name] = question(objective)
+            known[name] = shared[name]
         return known[name]
 
     return answer
+
+
+def shared_answers(objective: ObjectiveLike) -> dict[str, Any]:
+    """Return the answers about objectives with the key of this one, and with its data."""
+    known = objective.answers
+    if "shared" not in known:
+        key = key_of(objective)
+        known["shared"] = {} if key is None else remembered(_KNOWN, (key, objective.data_key()))
+    return known["shared"]
 
 
 def kept_answers(answers: dict[str, Any]) -> dict[str, Any]:
@@ -492,7 +509,7 @@ def shared_probe_batch(objective: ObjectiveLike, *, whole: bool = False) -> Batc
     )  # the first test with few samples shows whether the model takes them, so both answers are kept
     if ranks.several and not whole and name in known:
         return known[name]
-    with ranks.together("a few samples"), preserve_state(objective.model, objective.training):
+    with ranks.together("a few samples"), objective.restored_after_reading():
         own = None
         if objective.own_rows or not ranks.several:
             own = of_several(objective.weighed(*given) for given in objective.given())
@@ -514,7 +531,7 @@ def shared_probe_batch(objective: ObjectiveLike, *, whole: bool = False) -> Batc
 def largest_batch(objective: ObjectiveLike) -> Batch:
     """Return the first batch of the largest size in one pass, or the first samples of a larger batch."""
     ranks, most = objective.ranks, objective.pass_size
-    with ranks.together("a few samples"), preserve_state(objective.model, objective.training):
+    with ranks.together("a few samples"), objective.restored_after_reading():
         own: Batch | None = None
         for given in objective.given():
             if own is None or rows(given[1]) > rows(own.targets):
@@ -528,11 +545,17 @@ def largest_batch(objective: ObjectiveLike) -> Batch:
     return _from_largest_use(ranks, own, 0 if own is None else rows(own.targets), objective.leaves()[0])
 
 
-@asked_once
 def spread_samples(objective: ObjectiveLike) -> list[Piece]:
     """Return a few single samples of all data; if the model has a language-model head, with a few of their targets."""
+    known = objective.answers
+    if "spread" not in known:
+        known["spread"] = _spread_samples(objective)
+    return known["spread"]
+
+
+def _spread_samples(objective: ObjectiveLike) -> list[Piece]:
     ranks, asked = objective.ranks, objective.at_few()
-    with ranks.together("a few samples"), preserve_state(objective.model, objective.training):
+    with ranks.together("a few samples"), objective.restored_after_reading():
         found = chosen(objective.given())
     if ranks.several:
         most = max(2, _SPREAD_SAMPLES // ranks.size)

@@ -95,7 +95,9 @@ def second_derivative(scalar: Tensor, by: Tensors) -> Callable[[Sequence[Tensor]
     return lambda vector: slopes(gradient, by, vector)
 
 
-def bytes_held(build: Callable[[], Any], *, also: Iterable[Tensor] = ()) -> int:
+def bytes_held(
+    build: Callable[[], Any], *, also: Iterable[Tensor] = (), without: Iterable[Tensor] = ()
+) -> int:
     """Return the bytes that a graph keeps for its backward pass, those of the tensors `also` included.
 
     0 for a graph that does not allow to ask, such as one of torch.func.
@@ -117,6 +119,8 @@ def bytes_held(build: Callable[[], Any], *, also: Iterable[Tensor] = ()) -> int:
         if "saved tensor hooks" not in str(error):
             raise
         return 0
+    for tensor in without:
+        storages.pop(tensor.untyped_storage().data_ptr(), None)
     return sum(storages.values())
 
 

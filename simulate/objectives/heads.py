@@ -21,7 +21,8 @@ from torch.nn import functional
 
 from simulate.objectives.batches import Batch, cuts
 from simulate.objectives.derivatives import alike, slopes
-from simulate.objectives.soundness import ObjectiveLike, hooked
+from simulate.objectives.fingerprints import hooked
+from simulate.objectives.soundness import ObjectiveLike
 
 LARGE = 1 << 21
 """Number of logits of one sample from which on they are computed in chunks."""

@@ -6,7 +6,7 @@ import copy
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -166,7 +166,7 @@ class Objective:
         require_order("Objective", model, data, loss)
         with self.ranks.together("an objective"):
             model = unwrapped(model)
-            self.model = model if isinstance(model, nn.Module) else None
+            self.definition, self.model = model, model if isinstance(model, nn.Module) else None
             found = parametric(model, parameters)
             if isinstance(data, str | os.PathLike):
 
@@ -185,6 +185,7 @@ class Objective:
             self._runs_again: bool | None = None
             self._unchanged, self.takes_few = False, True
             self.recordable: dict[str, bool] = {}
+            self.proven: dict[str, bool] = {}
             self.training, self.criterion = training, loss
             self._count, self._custom_count = (
                 mean_denominator(loss) if count is None else count,
@@ -243,7 +244,7 @@ class Objective:
                     "data must be batches in training mode, got single samples: give DataLoader(data, batch_size)"
                 )
             sizes, first = list[tuple[int, float]](), None
-            with preserve_state(self.model, self.training):
+            with self.restored_after_reading():
                 for inputs, targets in self.given():
                     first = first or (inputs, targets)
                     sizes.append((rows(targets), self._count(targets)))
@@ -313,11 +314,12 @@ class Objective:
         """
         other = copy.copy(self)
         other.model, other.criterion = doubled(self.model), doubled(self.criterion)
+        other.definition = other.model or self.definition
         given: Any = [p.double() for p in self._parameters] if self.model is None else list(self.names)
         other._set_parameters(parametric(self._call if other.model is None else other.model, given))
         other.originals += self.originals
         other.dtype, other._head, other._tally = torch.float64, None, None
-        other.recordable, other.answers = {}, kept_answers(self.answers)
+        other.recordable, other.proven, other.answers = {}, {}, kept_answers(self.answers)
         return other
 
     @property
@@ -376,6 +378,16 @@ class Objective:
         """Largest number of samples in one pass, since more may not fit into memory."""
         return self._largest if self._chunk is None else min(self._chunk, self._largest)
 
+    def data_key(self) -> Hashable:
+        """Return what tells the data from others: sizes, counts, and sums over all numbers."""
+        tally = self._tally
+        if tally is None or not tally.scale:  # without numbers, as of data in memory
+            tally = Tally()
+            for inputs, targets in self.given():
+                tally.add(inputs, targets)
+        counted = self._custom_count and self._count
+        return self.sizes, self.pass_size, self.own_rows, self.samples, counted, self.form, *tally.sums
+
     def sums(self) -> bool:
         """Return whether the loss function sums over the samples of a batch although it is declared a mean."""
         return gives_sum(self)
@@ -399,7 +411,9 @@ class Objective:
         """Whether a backward pass calls parts of the model again, as checkpointing does; see `require_sound`."""
         if self._runs_again is None:
             with self.ranks.together("derivatives"):
-                self._runs_again = soundness.runs_again(self.at_few())
+                asked = self.at_few()
+                self._runs_again = soundness.runs_again(asked)
+                self.proven = asked.proven
         return self._runs_again
 
     def require_sound(self) -> None:
@@ -598,6 +612,11 @@ class Objective:
         """Return a batch with its factor in the loss of all data."""
         factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
         return Batch(inputs, targets, factor)
+
+    def restored_after_reading(self) -> AbstractContextManager[None]:
+        """Restore the generators from which a loader may draw; data in memory draw nothing."""
+        guard = in_mode if isinstance(self.data, tuple | list) else preserve_state
+        return guard(self.model, self.training)
 
     def given(self) -> Iterator[tuple[Any, Any]]:
         """Yield the batches of the data, uncut and without empty ones."""

@@ -22,8 +22,8 @@ from torch.nn import functional
 
 from simulate.objectives.batches import Batch, cuts
 from simulate.objectives.derivatives import directional
+from simulate.objectives.fingerprints import hooked
 from simulate.objectives.objective import Objective
-from simulate.objectives.soundness import hooked
 
 OutputHessian = Callable[[Tensor], Tensor]
 """Product of the second derivative with a change of the outputs of one batch."""
@@ -114,7 +114,16 @@ class SoftmaxCurvature:
         return change.mul_(self._p[rows]).mul_(scale)
 
     def factors(self, part: slice) -> tuple[Tensor, Tensor]:
-        """Return values (n, r) and vectors (n, m, r) with A = V diag(values) V' for some samples of m logits each.
+        """Return values (n, r) and vectors (n, m, r) with A = V diag(values) V' for some samples of m logits each."""
+        values, vectors = self.factors_by_place(part, slice(None))
+        if values.shape[1] == 1:
+            return values[:, 0], vectors[:, 0]
+        # each place has its own vectors, zero at the other places
+        apart = torch.diag_embed(vectors.movedim(1, -1)).permute(0, 1, 3, 4, 2)
+        return values.flatten(1), apart.flatten(3).flatten(1, 2)
+
+    def factors_by_place(self, part: slice, columns: slice) -> tuple[Tensor, Tensor]:
+        """Return some columns of the values (n, T, r) and vectors (n, T, K, r) of K classes at each of T places.
 
         V is triangular with the classes in descending order of p. After k of them are eliminated, the rest is
         diag(p) - p p'/t, with t the sum of the remaining p; it needs sums of positive numbers only.
@@ -131,17 +140,13 @@ class SoftmaxCurvature:
         after = nn.functional.pad(left[..., 1:], (0, 1))
         weight = self._weight
         scale = weight[part].reshape(len(p), -1, 1).double() if isinstance(weight, Tensor) else weight
-        values = scale * p * after / left.where(left > 0, 1.0)
-        vectors = -(p[..., None] / after.where(after > 0, 1.0)[..., None, :]).tril_(-1)
-        vectors.diagonal(dim1=-2, dim2=-1).fill_(1.0)
         rank = max(1, p.shape[-1] - 1)  # the last value is zero
-        values, vectors = values[..., :rank], vectors[..., :rank]
-        vectors = torch.zeros_like(vectors).scatter_(-2, order[..., None].expand_as(vectors), vectors)
-        if p.shape[1] == 1:
-            return values[:, 0], vectors[:, 0]
-        # each place has its own vectors, zero at the other places
-        apart = torch.diag_embed(vectors.movedim(1, -1)).permute(0, 1, 3, 4, 2)
-        return values.flatten(1), apart.flatten(3).flatten(1, 2)
+        first, last, _ = columns.indices(rank)
+        values = (scale * p * after / left.where(left > 0, 1.0))[..., first:last]
+        below = after.where(after > 0, 1.0)[..., None, first:last]
+        vectors = -(p[..., None] / below).tril_(-1 - first)
+        vectors.diagonal(-first, dim1=-2, dim2=-1).fill_(1.0)
+        return values, torch.zeros_like(vectors).scatter_(-2, order[..., None].expand_as(vectors), vectors)
 
 
 def logistic_curvature(logits: Tensor, weight: Tensor | float) -> OutputHessian:

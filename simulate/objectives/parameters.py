@@ -89,6 +89,7 @@ def _of_module(model: nn.Module, parameters: Any) -> Parametric:
     require_ready(model)
     names, known = _select_names(model, parameters), dict(model.named_parameters())
     originals = tuple(known[n] for n in names)
+    copies = tuple(map(_copy, originals))
     _require_own_memory(model, names)
     fixed = {name: _copy(p) for name, p in known.items() if name not in names}
     buffers = {name: _copy(b) for name, b in model.named_buffers()}
@@ -103,15 +104,21 @@ def _of_module(model: nn.Module, parameters: Any) -> Parametric:
     }
 
     def state(leaves: Sequence[Tensor]) -> Mapping[str, Tensor]:
-        own = zip(names, leaves, strict=True)
-        values = {**fixed, **{name: b.clone() for name, b in buffers.items()}, **dict(own)}
+        held = {**fixed, **{name: b.clone() for name, b in buffers.items()}}
+        if (
+            leaves[0].dtype != copies[0].dtype
+        ):  # checks at other precision than the model's: torch mixes no types
+            held = {
+                name: t.to(leaves[0].dtype) if t.dtype == copies[0].dtype else t for name, t in held.items()
+            }
+        values = {**held, **dict(zip(names, leaves, strict=True))}
         return {place: values[name] for place, name in places.items()}
 
     def call(leaves: Sequence[Tensor], inputs: Any) -> Any:
         args, keywords = arguments(model, inputs)
         return torch.func.functional_call(model, dict(state(leaves)), args, keywords, tie_weights=False)
 
-    return Parametric(names, tuple(map(_copy, originals)), call, originals, fixed, state)
+    return Parametric(names, copies, call, originals, fixed, state)
 
 
 def _of_function(function: Any, parameters: Any) -> Parametric:

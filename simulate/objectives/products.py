@@ -39,6 +39,10 @@ Their first and second derivatives need a few times as much. On the CPU, where p
 themselves, the parameters are counted once for every few samples.
 """
 
+_DERIVATIVES = 20
+"""Bound of the memory of second derivatives, as a multiple of that of the graph of the outputs: where so much is free,
+nothing else is tried."""
+
 Product = Callable[[Tensor], Leaves]
 """Product of the part of the matrix that one batch adds with a vector (dim,), as tensors like the parameters."""
 
@@ -171,7 +175,7 @@ class Kept:
         self._leaves = objective.leaves()
         self._products: list[Built] | None = None
         self._keeps: bool | None = None
-        self._forward = self._small = False
+        self._forward = self._small = self._convolves = self._ample = False
 
     @property
     def complete(self) -> bool:
@@ -215,25 +219,30 @@ class Kept:
 
     def _affordable(self, batch: Batch) -> bool:
         """Choose the mode, and return whether products are kept; forward mode only pays if they are."""
-        device = self._objective.device
         if self._objective.head_of(batch) is not None and self._derivative.by_head is not None:
             return self._fits(batch)
         # the faster mode is found by trials on samples, and a process of a group may have none
         if not self._objective.ranks.several:
             self._small = self._is_small(batch)
             self._forward = self._forward_is_faster() and self._recordable()
-        if self._forward and _memory.is_free(self._needed(*self._cost(batch), whole=True), device):
+        if self._forward and self._all_fit(batch):
             return True
         self._forward = False
         return self._small or self._fits(batch)
 
     def _fits(self, batch: Batch) -> bool:
         """Return whether all products fit into memory; refuse data if those of one batch do not."""
-        device = self._objective.device
-        cost = self._cost(batch)
+        if self._all_fit(batch):
+            return True
+        device, cost = self._objective.device, self._cost(batch, trials=2)
         what, advice = f"the derivatives of {cost[0]} samples", "pass a smaller chunk or fewer samples"
         _memory.require_free("data", self._needed(*cost), what, device=device, advice=advice)
-        return _memory.is_free(self._needed(*cost, whole=True), device)
+        return False
+
+    def _all_fit(self, batch: Batch) -> bool:
+        # one trial counts what is needed once for every few samples: a second one tells if that is too much
+        costs = (self._needed(*self._cost(batch, trials=trials), whole=True) for trials in (1, 2))
+        return self._ample or any(_memory.is_free(needed, self._objective.device) for needed in costs)
 
     def _forward_is_faster(self) -> bool:
         """Return whether forward mode is faster than reverse mode from a few products on.
@@ -241,14 +250,8 @@ class Kept:
         Measured: for gradients it is faster if there are convolutions, whose second derivatives are slow in reverse
         mode. It is slower on the CPU if the overhead of calls dominates; on a GPU, blocks of vectors then make it fast.
         """
-        objective = self._objective
-        calls = self._small and objective.device.type == "cpu"
-        if calls or self._derivative.name == "outputs":
-            return not calls
-        with contextlib.suppress(Exception), preserve_state(objective.model, objective.training):
-            nodes = graph_nodes([objective.outputs(self._leaves, objective.few().inputs)])
-            return any("Convolution" in node.name() for node in nodes)
-        return False
+        calls = self._small and self._objective.device.type == "cpu"
+        return not calls and (self._convolves or self._derivative.name == "outputs")
 
     def _is_small(self, batch: Batch) -> bool:
         """Return whether all graphs are so small that measuring their size would take longer than the products."""
@@ -256,8 +259,13 @@ class Kept:
         cut = self._cuttable(batch) and rows(batch.targets) >= _TRIAL_SAMPLES
         few = batch.part(slice(_TRIAL_SAMPLES)) if cut else batch
 
+        def outputs(some: Batch) -> Tensor:
+            found = objective.outputs(self._leaves, some.inputs)
+            self._convolves |= any("Convolution" in node.name() for node in graph_nodes([found]))
+            return found
+
         def graph(some: Batch) -> int:  # bytes, with the parameters that it keeps
-            return bytes_held(lambda: objective.outputs(self._leaves, some.inputs))
+            return bytes_held(lambda: outputs(some))
 
         with contextlib.suppress(Exception), preserve_state(objective.model, objective.training):
             held, samples, once = graph(few), rows(few.targets), 0
@@ -269,6 +277,7 @@ class Kept:
                 once = max(held - samples * each, 0)
             needed = self._needed(samples, each, once, whole=True)
             most = _SMALL_CPU if here else _SMALL_GPU
+            self._ample = _memory.is_free(_DERIVATIVES * needed, objective.device)
             return needed <= most and _memory.is_free(needed, objective.device)
         return False
 
@@ -281,15 +290,16 @@ class Kept:
         once += VECTORS * objective.dim * torch.finfo(objective.dtype).bits // 8
         return 2 * (objective.own_rows * each + once) if whole else samples * each + once
 
-    def _cost(self, batch: Batch) -> tuple[int, int, int]:
-        """Return the samples of the batch, the bytes kept for each of them, and those kept once."""
+    def _cost(self, batch: Batch, *, trials: int) -> tuple[int, int, int]:
+        """Return the samples of the batch, the bytes kept for each of them, and with two trials those kept once."""
         size, objective = rows(batch.targets), self._objective
         with preserve_state(objective.model, objective.training):  # random draws repeat in the product itself
             if size >= _TRIAL_SAMPLES and self._cuttable(batch):
                 with contextlib.suppress(Exception):  # model or loss may take one size of batch only
-                    two, three = (
-                        self._bytes_kept(batch.part(slice(n))) for n in (_TRIAL_SAMPLES - 1, _TRIAL_SAMPLES)
-                    )
+                    three = self._bytes_kept(batch.part(slice(_TRIAL_SAMPLES)))
+                    if trials == 1:
+                        return size, -(-three // _TRIAL_SAMPLES), 0
+                    two = self._bytes_kept(batch.part(slice(_TRIAL_SAMPLES - 1)))
                     # from two and three samples: what each one takes, and by extrapolation what none takes
                     return size, max(three - two, 0), max(3 * two - 2 * three, 0)
             return size, -(-self._bytes_kept(batch) // size), 0
@@ -298,14 +308,18 @@ class Kept:
         batch = batch._replace(factor=0.0)
         if self._forward:
             return self._derivative.forward(self._leaves, batch, self._leaves).held()
-        return bytes_held(lambda: self._by_head(batch) or self._derivative.reverse(self._leaves, batch))
+        build = partial(self._derivative.reverse, self._leaves, batch)
+        return bytes_held(lambda: self._by_head(batch) or build(), without=self._leaves)
 
     def _recordable(self) -> bool:
         """Return whether forward and reverse mode agree on a few samples; tested once for each derivative."""
         objective, name = self._objective, self._derivative.name
         if name not in objective.recordable:
             own = not objective.runs_again
-            objective.recordable[name] = own and (soundness.trusted(objective) or self._modes_agree())
+            known = soundness.trusted(objective) or objective.proven.get(name, False)
+            objective.recordable[name] = own and (known or self._modes_agree())
+            if objective.recordable[name]:
+                objective.proven[name] = True
         return objective.recordable[name]
 
     def _modes_agree(self) -> bool:

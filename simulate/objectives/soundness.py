@@ -25,14 +25,13 @@ or where the loss curves within the smallest step, differences are inconclusive 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.modules import module
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -43,6 +42,7 @@ from simulate.activations import ACTIVATIONS
 from simulate.networks import LeNet5, Mlp
 from simulate.objectives.batches import Batch, OtherDataError, copied, placed, tensors
 from simulate.objectives.derivatives import alike, graph_nodes, normal, slopes
+from simulate.objectives.fingerprints import fingerprint, hooked, remembered
 from simulate.objectives.losses import loss_of
 from simulate.objectives.parameters import HALVES, Leaves, doubled
 from simulate.objectives.ranks import Ranks
@@ -54,6 +54,7 @@ class ObjectiveLike(Protocol):
 
     criterion: Any
     reduction: Any
+    definition: Any
     model: nn.Module | None
     training: bool
     device: torch.device
@@ -62,6 +63,7 @@ class ObjectiveLike(Protocol):
     originals: tuple[tuple[str, Tensor], ...]
     fixed: Mapping[str, Tensor]
     takes_few: bool
+    proven: dict[str, bool]
     dtype: torch.dtype
     data: Any
     state: Any
@@ -93,6 +95,14 @@ class ObjectiveLike(Protocol):
 
     def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
         """Return the term of the loss that a batch adds."""
+        ...
+
+    def restored_after_reading(self) -> AbstractContextManager[None]:
+        """Restore the generators from which data may draw."""
+        ...
+
+    def data_key(self) -> Hashable:
+        """Return what tells the data from others."""
         ...
 
     def given(self) -> Iterator[tuple[Any, Any]]:
@@ -131,12 +141,17 @@ _PARTS = {
     *(nn.Flatten, nn.CrossEntropyLoss, nn.MSELoss),
 }
 _ACTIVATIONS = tuple(known.function for known in ACTIVATIONS.values())
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _CUSTOM_HOOKS = "tensors for the backward pass are kept in a way of their own"
+
+
+_SOUND: dict[Hashable, dict[str, bool]] = {}
+"""Keys of losses whose derivatives agreed with differences, each with the products for which both modes agreed too."""
 
 
 def runs_again(objective: ObjectiveLike) -> bool:
     """Refuse unsound derivatives; return whether the backward pass may call parts of the model again (checkpointing).
+
+    What was found right holds for all objectives with its key, see `simulate.objectives.fingerprints`.
 
     Raises
     ------
@@ -152,20 +167,53 @@ def runs_again(objective: ObjectiveLike) -> bool:
     Traceback (most recent call last):
     ValueError: model and loss must use the parameters only by calling the model, got 'weight' ...
     """
-    return _check_derivatives(objective)
-
-
-def _check_derivatives(objective: ObjectiveLike, *, first: bool = False) -> bool:
     if trusted(objective):
         return False
+    key = key_of(objective)
+    if key not in _SOUND:
+        again, sure = _check_derivatives(objective)
+        if again or not sure or key is None:
+            return again
+    objective.proven = remembered(_SOUND, key)
+    return False
+
+
+def key_of(objective: ObjectiveLike) -> Hashable | None:
+    """Return the key of model, loss and mode, see `simulate.objectives.fingerprints`; None if there is none."""
+    known = objective.answers
+    if "key" not in known:
+        known["key"] = None
+        guards = preserve_state(objective.model, objective.training), _require_grad(objective.originals)
+        if not objective.ranks.several:
+            # user code may raise anything, and write into what it is given
+            with suppress(Exception), guards[0], guards[1], torch.enable_grad(), _plain_saving():
+                batch, leaves = objective.few(), _copied_leaves(objective)
+                given, targets = copied((batch.inputs, batch.targets))
+                loss = loss_of(objective.criterion, objective.outputs(leaves, given), targets)
+                own = fingerprint(objective.definition, objective.criterion, loss, leaves, (given, targets))
+                known["key"] = own and (own, objective.names, objective.reduction, objective.training)
+    return known["key"]
+
+
+def _copied_leaves(objective: ObjectiveLike) -> Leaves:
+    return tuple(leaf.detach().clone().requires_grad_() for leaf in objective.leaves())
+
+
+def _plain_saving() -> AbstractContextManager[Any]:
+    """Raise where tensors are saved for the backward pass in a user-defined way, as by a checkpoint."""
+    return torch.autograd.graph.disable_saved_tensors_hooks(_CUSTOM_HOOKS)
+
+
+def _check_derivatives(objective: ObjectiveLike, *, first: bool = False) -> tuple[bool, bool]:
+    """Return whether parts run again in the backward pass, and whether derivatives agree beyond doubt."""
     with _require_grad(objective.originals), torch.enable_grad():
         batch = _tested_batch(objective)
         if batch is None:
-            return False  # the call fails later, where the user sees its error
+            return False, False  # the call fails later, where the user sees its error
         gradient, loss, again = _gradient_and_loss(objective, batch)
         _require_no_closure(objective, loss, gradient)
         if first:
-            return again
+            return again, False
         # torch puts this node in place of the backward of a function marked once_differentiable
         if any(node.name().endswith("::Error") for node in graph_nodes(gradient)):
             raise ValueError(
@@ -174,7 +222,8 @@ def _check_derivatives(objective: ObjectiveLike, *, first: bool = False) -> bool
             )
         # frees the graph before differences make copies of the parameters
         del loss, gradient
-        wrong = sorted(_contradictions(objective, batch, again=again))
+        found, sure = _contradictions(objective, batch, again=again)
+        wrong = sorted(found)
         names = ", ".join(repr(objective.names[i - 1]) for i in wrong if i)
         if wrong:
             raise ValueError(
@@ -182,7 +231,7 @@ def _check_derivatives(objective: ObjectiveLike, *, first: bool = False) -> bool
                 f"{' by ' * bool(names)}{names}: look for detach, no_grad, rounding, hooks, and functions with a"
                 " backward of their own"
             )
-    return again
+    return again, sure
 
 
 def require_first(objective: ObjectiveLike) -> None:
@@ -193,7 +242,8 @@ def require_first(objective: ObjectiveLike) -> None:
     ValueError
         As `runs_again`, except that functions without second derivatives pass, and no differences are taken.
     """
-    _check_derivatives(objective, first=True)
+    if not trusted(objective):
+        _check_derivatives(objective, first=True)
 
 
 def require_unchanged(objective: ObjectiveLike) -> None:
@@ -237,15 +287,6 @@ def trusted(objective: ObjectiveLike) -> bool:
     return all(_is_unmodified(part) for part in parts)
 
 
-def hooked(part: nn.Module) -> bool:
-    """Return whether a module has hooks, its own or global ones."""
-    # torch's public function for global hooks is newer than the oldest supported torch
-    of_all = (kind for name, kind in vars(module).items() if name.startswith("_global_"))
-    return any(getattr(part, hooks) for hooks in _HOOKS) or any(
-        kind for kind in of_all if isinstance(kind, dict)
-    )
-
-
 def _is_unmodified(part: Any) -> bool:
     """Return whether a module is of a known kind, without added hooks, buffers, functions or tensors."""
     if type(part) not in _PARTS or hooked(part):
@@ -271,7 +312,7 @@ def _tested_batch(objective: ObjectiveLike) -> Batch | None:
 
 def _loss_twice(objective: ObjectiveLike, batch: Batch) -> tuple[Any] | None:
     """Return the loss after two calls on copies of the arguments; refuse side effects. None if the first call fails."""
-    leaves = tuple(leaf.detach().clone().requires_grad_() for leaf in objective.leaves())
+    leaves = _copied_leaves(objective)
     copies = copied((batch.inputs, batch.targets))
     own = zip(objective.names, leaves, objective.leaves(), strict=True)
     fixed = ((name, p, p.detach().clone()) for name, p in objective.fixed.items())
@@ -337,7 +378,7 @@ def _gradient_and_loss(
 ) -> tuple[Sequence[Tensor | None], Tensor, bool]:
     """Return gradient and loss with their graphs, and whether the backward pass may call the model again."""
     try:
-        with torch.autograd.graph.disable_saved_tensors_hooks(_CUSTOM_HOOKS):
+        with _plain_saving():
             gradient, loss, called = _backward(objective, batch, again=False)
             if not called:
                 return gradient, loss, False
@@ -422,8 +463,10 @@ _ROUNDINGS = 1e3
 """Largest rounding error, in units of the last place, of a loss whose sum alone is rounded."""
 
 
-def _contradictions(objective: ObjectiveLike, batch: Batch, *, again: bool) -> set[int]:
+def _contradictions(objective: ObjectiveLike, batch: Batch, *, again: bool) -> tuple[set[int], bool]:
     """Return where differences contradict the derivatives: 0 for the loss, i + 1 for part i of its gradient.
+
+    With it, whether they agree beyond doubt: everywhere, and with no part of the gradient that is zero.
 
     Parameters
     ----------
@@ -435,14 +478,14 @@ def _contradictions(objective: ObjectiveLike, batch: Batch, *, again: bool) -> s
         Whether parts of the model may run again in a backward pass.
     """
     if not _memory.is_free(_COPIES * 8 * objective.dim, objective.device):
-        return set()
+        return set(), False
     try:
-        found = _contradictions_along(_Line(objective, batch, 0, again=again))
+        found, sure = _contradictions_along(_Line(objective, batch, 0, again=again))
         for seed in range(1, _DIRECTIONS):
-            found = found and found & _contradictions_along(_Line(objective, batch, seed, again=again))
+            found = found and found & _contradictions_along(_Line(objective, batch, seed, again=again))[0]
     except Exception:  # user code may not run in double precision, or not at other parameters
-        return set()
-    return found
+        return set(), False
+    return found, sure
 
 
 class _Difference(NamedTuple):
@@ -515,15 +558,16 @@ class _Line:
             yield leaves
 
 
-def _contradictions_along(line: _Line) -> set[int]:
-    """Return where differences along one line contradict the derivatives."""
+def _contradictions_along(line: _Line) -> tuple[set[int], bool]:
+    """Return where differences along one line contradict the derivatives, and whether they agree beyond doubt."""
     here, expected = line.derivatives()
     quick = [(after - before).div_(_FIRST) for after, before in zip(line.at(_FIRST), here, strict=True)]
     if not all(bool(t.sum().isfinite()) for t in (*here, *expected, *quick)):
-        return set()
-    suspects = [i for i, s in enumerate(quick) if _gap(s, expected[i]) > _TOLERANCE * _larger(s, expected[i])]
+        return set(), False
+    suspects = [i for i, s in enumerate(quick) if not _agree(s, expected[i])]
+    everywhere = all(bool(part.any()) for part in here[1:])
     if not suspects:
-        return set()
+        return set(), everywhere
     rounding, found = line.rounding(here), {i: list[_Difference]() for i in suspects}
     for step in _STEPS:
         after, before = line.at(step), line.at(-step)
@@ -534,7 +578,10 @@ def _contradictions_along(line: _Line) -> set[int]:
             noise = max(float(rounding[i] / step), max(lost[1:]) if i else lost[0])
             slope, apart = (ahead + back) / (2 * step), float((ahead - back).norm() / step)
             found[i].append(_Difference(slope, apart, noise, lost[i]))
-    return {i for i in suspects if _contradicted(found[i], expected[i])}
+    wrong = {i for i in suspects if _contradicted(found[i], expected[i])}
+    # steps may pass kinks, but then a smaller one agrees
+    close = all(any(_agree(d.slope, expected[i]) for d in found[i]) for i in suspects)
+    return wrong, everywhere and close and not wrong
 
 
 def _contradicted(found: Sequence[_Difference], expected: Tensor) -> bool:
@@ -547,6 +594,10 @@ def _contradicted(found: Sequence[_Difference], expected: Tensor) -> bool:
     settled = _SURE * doubt <= min(float(one.norm()), float(other.norm())) + max(d.lost for d in fine)
     off = min(_gap(one, expected), _gap(other, expected))
     return settled and off > _SURE * max(doubt, _TOLERANCE * _larger(other, expected))
+
+
+def _agree(one: Tensor, other: Tensor) -> bool:
+    return _gap(one, other) <= _TOLERANCE * _larger(one, other)
 
 
 def _gap(one: Tensor, other: Tensor) -> float:

@@ -101,7 +101,9 @@ def top_eigenvectors(samples: Samples, count: int) -> Tensor:
         device=samples.device,
     )
     accuracy, enough = _ROUNDINGS * torch.finfo(samples.dtype).eps, 4 * samples.dim
-    found = extremes(mean, np.random.default_rng(0), largest=count, tolerance=accuracy, steps=enough)
+    found = extremes(
+        mean, 0, largest=count, tolerance=accuracy, certified=True, steps=enough, kept=samples.dim + count
+    )
     if not found.converged.all():
         raise ValueError(f"count must be small enough for Lanczos to converge, got {count}: {found.stopped}")
     return torch.from_numpy(np.ascontiguousarray(found.vectors.T)).to(samples.device, samples.dtype)
@@ -124,7 +126,12 @@ def sample_pairs(samples: Samples, *, steps: int = 48, tolerance: float = 1e-9) 
         return TopPairs(*(torch.cat(column) for column in zip(*parts, strict=True)))
     start = _start_vector(samples.coordinates).to(samples.device, samples.dtype)
     found = [
-        _lanczos(lambda c, part=part: _apply_each(part, c), start.expand(part.size, -1), steps, tolerance)
+        _lanczos(
+            lambda c, part=part: part.apply(c[None, :, None])[0, :, 0],
+            start.expand(part.size, -1),
+            steps,
+            tolerance,
+        )
         for part in _chunks(samples, steps)
     ]
     return TopPairs(*(torch.cat(column) for column in zip(*found, strict=True)))
@@ -235,10 +242,6 @@ def _pairs_by_decomposition(part: Samples) -> TopPairs:
     return TopPairs(values[:, -1], vectors[:, :, -1], torch.zeros_like(values[:, -1]))
 
 
-def _apply_each(part: Samples, coordinates: Tensor) -> Tensor:
-    return part.apply(coordinates[None, :, None])[0, :, 0]
-
-
 def _chunks(samples: Samples, count: int) -> Iterator[Samples]:
     """Yield a few samples at a time, so that `count` vectors of coordinates of each fit the working set."""
     each = max(1, _WORKING_SET // (samples.dtype.itemsize * count * samples.coordinates))
@@ -254,18 +257,15 @@ def _lanczos(product: Product, start: Tensor, steps: int, tolerance: float) -> T
         chain = next(growing)
         step = chain.diagonal.shape[1]
         if step == steps or step % 4 == 0:  # a test of all matrices costs as much as some steps
-            values, inner = _ritz(chain.diagonal, chain.off_diagonal[:, :-1])
+            beside = chain.off_diagonal[:, :-1]
+            tridiagonal = (
+                torch.diag_embed(chain.diagonal) + torch.diag_embed(beside, 1) + torch.diag_embed(beside, -1)
+            )
+            every, vectors = torch.linalg.eigh(tridiagonal)
+            values, inner = every[:, -1], vectors[:, :, -1]
             residuals = chain.off_diagonal[:, -1] * inner[:, -1].abs()
             if step == steps or bool((residuals <= tolerance * values.abs()).all()):
                 return TopPairs(values, (inner[:, None] @ chain.basis)[:, 0], residuals)
-
-
-def _ritz(diagonal: Tensor, off_diagonal: Tensor) -> tuple[Tensor, Tensor]:
-    tridiagonal = (
-        torch.diag_embed(diagonal) + torch.diag_embed(off_diagonal, 1) + torch.diag_embed(off_diagonal, -1)
-    )
-    values, vectors = torch.linalg.eigh(tridiagonal)
-    return values[:, -1], vectors[:, :, -1]
 
 
 def _start_vector(size: int) -> Tensor:

@@ -50,13 +50,7 @@ def constant_loss(loss: Loss, outputs: Tensor, targets: Any) -> float:
     >>> round(constant_loss(nn.L1Loss(), torch.zeros(1, 1), torch.tensor([[0.0], [0.0], [3.0]])), 6)
     1.0
     """
-    _require_samples(outputs)
-    if _is_cross_entropy(loss, targets):
-        shares = _class_shares(loss, outputs.shape[1], targets)
-        return float(torch.special.entr(shares).sum())
-    if _is_squared_error(loss, outputs, targets):
-        return float(targets.double().var(0, correction=0).mean())
-    return _search(loss, outputs, targets)[0]
+    return _best(loss, outputs, targets)[0]
 
 
 def constant_output(loss: Loss, outputs: Tensor, targets: Any) -> Tensor:
@@ -81,18 +75,21 @@ def constant_output(loss: Loss, outputs: Tensor, targets: Any) -> Tensor:
     >>> constant_output(nn.CrossEntropyLoss(), torch.zeros(1, 2), classes).softmax(0)
     tensor([0.7500, 0.2500], dtype=torch.float64)
     """
-    _require_samples(outputs)
-    if _is_cross_entropy(loss, targets):
-        logits = _class_shares(loss, outputs.shape[1], targets).clamp(min=_ABSENT_SHARE).log()
-        return logits.reshape(-1, *(1 for _ in outputs.shape[2:])).expand(outputs.shape[1:])
-    if _is_squared_error(loss, outputs, targets):
-        return targets.double().mean(0).cpu()
-    return _search(loss, outputs, targets)[1]
+    return _best(loss, outputs, targets)[1]
 
 
-def _require_samples(outputs: Tensor) -> None:
+def _best(loss: Loss, outputs: Tensor, targets: Any) -> tuple[float, Tensor]:
+    """Return the smallest loss of a constant output, and that output."""
     if not outputs.ndim or not len(outputs):
         raise ValueError(f"outputs must have at least one sample, got shape {tuple(outputs.shape)}")
+    if _is_cross_entropy(loss, targets):
+        shares = _class_shares(loss, outputs.shape[1], targets)
+        logits = shares.clamp(min=_ABSENT_SHARE).log().reshape(-1, *(1 for _ in outputs.shape[2:]))
+        return float(torch.special.entr(shares).sum()), logits.expand(outputs.shape[1:])
+    if _is_squared_error(loss, outputs, targets):
+        wanted = targets.double()
+        return float(wanted.var(0, correction=0).mean()), wanted.mean(0).cpu()
+    return _search(loss, outputs, targets)
 
 
 def _is_cross_entropy(loss: Loss, targets: Any) -> bool:

@@ -100,16 +100,27 @@ def descent(
     needed, count = 4 * sum(p.nbytes for p in parameters), sum(p.numel() for p in parameters)
     what, device = f"gradients and moves of {count} parameters", parameters[0].device if parameters else "cpu"
     _memory.require_free("parameters", needed, what, device=device, advice="use fewer networks at once")
-    return _path(
-        tuple(p.detach() for p in parameters),
-        batches,
-        rate,
-        steps,
-        logits,
-        temperature,
-        momentum,
-        predictions or (lambda _, found: (found / temperature).softmax(-1)),
-    )
+    predicted = predictions or (lambda _, found: (found / temperature).softmax(-1))
+
+    def path() -> Iterator[Moment]:
+        at = tuple(p.detach() for p in parameters)
+        moves = tuple(torch.zeros_like(p) for p in at)
+        for step, (inputs, labels) in enumerate(itertools.islice(itertools.cycle(batches), steps + 1)):
+            with torch.enable_grad():
+                leaves = tuple(p.detach().requires_grad_() for p in at)
+                found = logits(leaves, inputs)
+                p = predicted(step, found.detach())
+                residuals = (p - functional.one_hot(labels, p.shape[-1])) / (temperature * p.shape[-2])
+                gradients = torch.autograd.grad(found, leaves, residuals)
+            yield Moment(at, gradients, found.detach(), p)
+            if isinstance(rate, Tensor):
+                scaled = [rate.reshape(*rate.shape, *[1] * (g.ndim - rate.ndim)) * g for g in gradients]
+            else:
+                scaled = [rate * g for g in gradients]
+            moves = tuple(momentum * m - g for m, g in zip(moves, scaled, strict=True))
+            at = tuple(p + m for p, m in zip(at, moves, strict=True))
+
+    return path()  # a generator of its own, so that the arguments are checked here and not at the first step
 
 
 def uniform(_: int, logits: Tensor) -> Tensor:
@@ -132,30 +143,3 @@ def inner(one: Parameters, other: Parameters, axes: int) -> Tensor:
     tensor([12., 12.])
     """
     return torch.stack([(a * b).flatten(axes).sum(-1) for a, b in zip(one, other, strict=True)]).sum(0)
-
-
-def _path(
-    at: tuple[Tensor, ...],
-    batches: Sequence[tuple[Any, Tensor]],
-    rate: float | Tensor,
-    steps: int,
-    logits: Callable[[Parameters, Any], Tensor],
-    temperature: float,
-    momentum: float,
-    predictions: Predictions,
-) -> Iterator[Moment]:
-    moves = tuple(torch.zeros_like(p) for p in at)
-    for step, (inputs, labels) in enumerate(itertools.islice(itertools.cycle(batches), steps + 1)):
-        with torch.enable_grad():
-            leaves = tuple(p.detach().requires_grad_() for p in at)
-            found = logits(leaves, inputs)
-            p = predictions(step, found.detach())
-            residuals = (p - functional.one_hot(labels, p.shape[-1])) / (temperature * p.shape[-2])
-            gradients = torch.autograd.grad(found, leaves, residuals)
-        yield Moment(at, gradients, found.detach(), p)
-        if isinstance(rate, Tensor):
-            scaled = [rate.reshape(*rate.shape, *[1] * (g.ndim - rate.ndim)) * g for g in gradients]
-        else:
-            scaled = [rate * g for g in gradients]
-        moves = tuple(momentum * m - g for m, g in zip(moves, scaled, strict=True))
-        at = tuple(p + m for p, m in zip(at, moves, strict=True))

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from simulate import _checks
-from simulate.objectives.batches import placed, rows, window
+from simulate.objectives.batches import cuts, placed, rows, window
 from simulate.objectives.forms import Form
-from simulate.objectives.losses import Loss
+from simulate.objectives.losses import Loss, mean_denominator
 from simulate.objectives.parameters import require_ready
-from simulate.objectives.restoring import preserve_state, seed_generators
+from simulate.objectives.restoring import in_mode, preserve_state, seed_generators
 
 OptimiserOf = Callable[[float], Optimizer]
 """Function of a learning rate to a new optimiser of the parameters of the model."""
@@ -89,6 +89,11 @@ class CommonBatches:
         """Number of steps of an epoch, without the short last batch if it is dropped."""
         whole, rest = divmod(self.samples, self.size)
         return whole + (rest > 0 and not self.drop_last)
+
+    @property
+    def rest(self) -> int:
+        """Number of samples of a smaller last batch of an epoch; 0 if there is none."""
+        return 0 if self.drop_last else self.samples % self.size
 
     def at(self, step: int) -> Tensor:
         """Return the numbers of the samples of a step, counted from 0: (B,), or fewer at the end of an epoch."""
@@ -314,6 +319,30 @@ class TrialRun:
             self._optimiser = self._schedule = None  # a lost run is not continued: free its memory
         return self
 
+    def loss_on(self, inputs: Any, targets: Any, *, training: bool, most: int) -> float:
+        """Return the loss of this run on given samples; infinite if the run is lost or the loss is not finite.
+
+        Parameters
+        ----------
+        inputs, targets
+            Samples along the first axis.
+        training
+            Whether the model is in training mode; its buffers are left as they are.
+        most
+            Largest number of samples in one pass.
+        """
+        if self.lost:
+            return math.inf
+        own, denominator, total, weight = self.training, mean_denominator(self.training.loss), 0.0, 0.0
+        with self.trained() as model, torch.no_grad(), in_mode(model, training):
+            seed_generators(own.batches.seed)
+            for part in cuts(rows(targets), most):
+                chosen = window(targets, part)
+                loss = own.loss(own.form.outputs(model, model, window(inputs, part)), chosen)
+                total += denominator(chosen) * float(loss)
+                weight += denominator(chosen)
+        return total / weight if math.isfinite(total) else math.inf
+
     def trained(self) -> AbstractContextManager[nn.Module]:
         """Return a context in which the model has the parameters of this run, in the mode of training.
 
@@ -324,7 +353,8 @@ class TrialRun:
         """
         if self.lost:
             raise ValueError("run is lost: its parameters were not kept")
-        return _swap_state(self.training, self._state)
+        own = self._state  # a pass in training mode would change the buffers of the run
+        return _swap_state(self.training, own and own._replace(buffers=_copy_buffers(own.buffers)))
 
 
 def tail(steps: int) -> int:

@@ -121,6 +121,8 @@ def _pull_back(block: Block, delta: Tensor, basis: Tensor, products: Tensor, dev
 DEPENDENT = 1e-9
 """Share of a column outside of the span of the columns before it, below which it counts as dependent."""
 
+_GROUP = 32
+
 
 def _orthonormal(columns: Tensor) -> tuple[Tensor, Tensor]:
     """Return an orthonormal basis Q (n, rows, r) of the columns (n, rows, k), and Q' times the columns."""
@@ -155,15 +157,14 @@ def _independent_basis(columns: Tensor, most: int) -> Tensor:
     """Return the Gram-Schmidt basis of the first `most` independent columns, padded with zeros."""
     basis = torch.zeros_like(columns[..., :most])
     found = torch.zeros(len(columns), dtype=torch.int64, device=columns.device)
-    for column in columns.unbind(2):
-        rest = column
+    for i, column in enumerate(columns.unbind(2)):
+        # at most i vectors are there; by whole groups the products have the bits of those with all of the zeros
+        rest, seen = column, basis[..., : _GROUP * (i // _GROUP + 1)]
         for _ in range(2):  # the second time removes rounding errors
-            rest = rest - (basis @ (basis.mT @ rest[..., None]))[..., 0]
+            rest = rest - (seen @ (seen.mT @ rest[..., None]))[..., 0]
         length = torch.linalg.vector_norm(rest, dim=1)
         new = (length > DEPENDENT * torch.linalg.vector_norm(column, dim=1)) & (found < most)
-        place = torch.nn.functional.one_hot(found.clamp(max=most - 1), most).to(column) * new[:, None]
-        basis = (
-            basis + (rest / length.where(new, torch.ones_like(length))[:, None])[..., None] * place[:, None]
-        )
-        found = found + new
+        (which,) = new.nonzero(as_tuple=True)
+        basis[which, :, found[which]] = rest[which] / length[which, None]
+        found += new
     return basis

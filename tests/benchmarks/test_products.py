@@ -28,7 +28,7 @@ from benchmarks.products.works import (
 pytestmark = pytest.mark.slow
 
 ESTIMATES = ("eigenvalue", "eigenvalues", "density")
-PEERS = ["curvlinops", "PyHessian", "hessian-eigenthings", "nngeometry"]
+PEERS = ["curvlinops", "PyHessian", "nngeometry"]
 
 
 @pytest.fixture(scope="module")
@@ -112,20 +112,20 @@ def test_every_way_gives_the_truth(small: Case) -> None:
     assert missing == PEERS
     assert {result.way.work for result in found} == set(WORKS)
     assert [r.way for r in found if r.library.startswith("losscurv ")] == list(OURS)
-    assert len([r for r in found if r.library.startswith("torch.func ")]) == 3
+    assert len([r for r in found if r.library.startswith("torch ")]) == 6
     for result in found:
         assert len(result.errors) == len(result.seconds) == 1
         assert max(result.errors) < (1e-3 if result.way.work in ESTIMATES else 1e-5), result
         assert result.passes > 0
 
 
-@pytest.mark.parametrize("name", [name for name in NETWORKS if name != "lenet-300-100"])
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in ("lenet-300-100", "large")])
 def test_products_of_every_network_are_the_truth(name: str) -> None:
-    """By two ways that share no code."""
+    """By two ways that share no code; the large network is a wider one of attention."""
     case = Case(4, "cpu", network=NETWORKS[name], directions=2)
     found, _ = bench(case, only=["hessian", "gauss-newton", "columns"], repeats=1)
     assert not case.net.training
-    assert {r.library.split()[0] for r in found} == {"losscurv", "torch.func"}
+    assert {r.library.split()[0] for r in found} == {"losscurv", "torch"}
     for result in found:
         assert not result.failed
         assert max(result.errors) < 1e-5, result

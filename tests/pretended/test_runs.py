@@ -16,7 +16,6 @@ from simulate.modules.sample_directions import sample_directions
 from simulate.monte_carlo import Block, Point
 from verify.practice import loading, measure, plan
 from verify.practice.loading import first_calls
-from verify.practice.measure import matrices
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="this torch has no devices made in Python")
 
@@ -111,10 +110,7 @@ def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
 @pytest.mark.usefixtures("anywhere")
-def test_measure_and_plan_run_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrices, "DENSITY_STEPS", 8)
-    monkeypatch.setattr(matrices, "DENSITY_PROBES", 2)
-
+def test_measure_and_plan_run_on_the_device() -> None:
     def found(device: str) -> tuple[Any, list[Any]]:
         trials = plan.plan_problem(_problem(device), [3, 30], steps=6).trials
         return measure.measure_problem(_problem(device), top=2), [trial.start for trial in trials]

@@ -1,5 +1,8 @@
 """Extreme eigenvalues by chains of single vectors: against dense ones, what their bounds promise, what they cost."""
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -10,12 +13,51 @@ from simulate.eigenvalues import extremes
 from simulate.lanczos import Operator
 from tests.simulate.dense_matrices import SPIKED, residuals, rng, rotated, wanted
 
+certified = partial(extremes, certified=True)
+
 KINDS = {
     "random": lambda dim: rng(dim).standard_normal(dim),
     "integers": lambda dim: np.arange(dim) * 1.0,
     "few": lambda dim: rng(dim).integers(0, 3, dim) * 1.0,
     "zero": np.zeros,
 }
+
+
+HARD: dict[str, Any] = {
+    "single": [*np.linspace(-1, 1, 97), 2.0, 3.0, 5.0],
+    "close": [*np.linspace(-1, 1, 95), 2.0, 2 + 1e-9, 3.0, 3 + 1e-4, 3 + 2e-4],
+    "multiple": [*np.linspace(-1, 1, 90), *[2.0] * 5, *[3.0] * 5],
+    "decaying": 10.0 ** -np.linspace(0, 12, 100),
+    "low rank": [*np.zeros(96), 1.0, 2.0, 3.0, 3.0],
+    "flat": np.linspace(-1, 1, 100),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", HARD)
+def test_an_eigenvalue_lies_within_the_residual_at_any_tolerance(kind: str, dtype: type) -> None:
+    """One pass of re-orthogonalisation and few vectors, on spectra of close, multiple and vanishing eigenvalues."""
+    matrix = rotated(HARD[kind]).astype(dtype)
+    exact = np.linalg.eigvalsh(matrix.astype(np.float64))[::-1]
+    rounding = 200 * np.finfo(dtype).eps
+    for tolerance in (1e-1, 1e-3, 1e3 * np.finfo(dtype).eps):
+        for count, seed in ((1, 0), (1, 1), (4, 2)):
+            found = extremes(matrix, seed, largest=count, tolerance=tolerance, steps=2000)
+            assert found.converged.all() and not found.certified
+            assert found.stopped == "all residuals below the tolerance"
+            assert (np.abs(exact[:, None] - found.values).min(0) <= found.residuals).all()
+            assert (found.values <= exact[:count] + rounding).all()
+            assert (found.bounds == found.residuals).all()
+            assert (residuals(matrix.astype(np.float64), found) <= found.residuals + rounding).all()
+            assert found.floor <= exact[-1] and exact[0] <= found.ceiling
+            assert_allclose(found.vectors.T @ found.vectors, np.eye(count), atol=rounding)
+
+
+def test_without_a_certificate_a_multiple_eigenvalue_may_appear_once() -> None:
+    matrix = np.diag([7.0, 7.0, 4.0, *np.linspace(0, 1, 100)])
+    assert_allclose(extremes(matrix, largest=2).values, [7, 4], atol=1e-2)
+    assert_allclose(certified(matrix, largest=2).values, [7, 7], atol=1e-2)
+    assert "not certified" in repr(extremes(matrix)) and "all others in" in repr(certified(matrix))
 
 
 @pytest.mark.parametrize("room", [None, 4])
@@ -27,7 +69,7 @@ def test_extremes_are_those_of_the_dense_matrix(
     dim: int, largest: int, smallest: int, kind: str, room: int | None
 ) -> None:
     matrix, count = rotated(KINDS[kind](dim), dim), largest + smallest
-    found = extremes(
+    found = certified(
         matrix, rng(dim), largest=largest, smallest=smallest, tolerance=1e-9,
         kept=room and count + room, steps=3000,
     )  # fmt: skip
@@ -45,7 +87,7 @@ def test_extremes_are_those_of_the_dense_matrix(
 def test_whatever_the_step_the_values_lie_below_and_within_their_residuals(steps: int) -> None:
     exact = np.linalg.eigvalsh(SPIKED)[::-1]
     for seed in range(4):
-        found = extremes(SPIKED, rng(seed), largest=min(steps, 3), steps=steps, tolerance=1e-12)
+        found = certified(SPIKED, rng(seed), largest=min(steps, 3), steps=steps, tolerance=1e-12)
         assert (found.values <= exact[: len(found.values)] + 1e-12).all()
         assert (np.abs(exact[:, None] - found.values).min(0) <= found.residuals).all()
         assert_allclose(residuals(SPIKED, found), found.residuals, rtol=1e-6, atol=1e-12)
@@ -56,7 +98,7 @@ def test_whatever_the_step_the_values_lie_below_and_within_their_residuals(steps
 def test_where_a_gap_is_known_the_error_is_of_the_second_order() -> None:
     matrix = rotated([*np.linspace(-1, 1, 300), 2.0, 3.0])
     for steps in (8, 10, 12, 14):
-        found = extremes(matrix, rng(), largest=2, steps=steps, tolerance=1e-14)
+        found = certified(matrix, rng(), largest=2, steps=steps, tolerance=1e-14)
         assert (np.abs(found.values - [3, 2]) <= found.bounds).all()
         assert (found.bounds <= 2 * found.residuals**2 + 1e-13).all()  # gaps of one
 
@@ -67,7 +109,7 @@ def test_a_close_pair_is_no_reason_for_too_small_a_bound(distance: float, larges
     for values in ([3.0, 2.0 + distance, 2.0], [3.0 + distance, 3.0, 2.0]):
         matrix = rotated([*np.linspace(-1, 1, 60), *values])
         for tolerance in (1e-2, 1e-3, 1e-4):
-            found = extremes(matrix, rng(), largest=largest, tolerance=tolerance)
+            found = certified(matrix, rng(), largest=largest, tolerance=tolerance)
             assert (np.abs(found.values - values[:largest]) <= found.bounds).all()
             assert found.converged.all()
 
@@ -84,7 +126,7 @@ def test_the_ceiling_fails_as_often_as_it_may(monkeypatch: pytest.MonkeyPatch) -
 def test_nothing_has_converged_before_copies_are_looked_for() -> None:
     """After 3 products a double eigenvalue is found once; the next takes its copy's place, with a small residual."""
     matrix = np.diag([10.0, 10.0, 5.0, *np.linspace(0, 1e-3, 50)])
-    cut, found = (extremes(matrix, rng(), largest=2, steps=steps, tolerance=1e-2) for steps in (3, 20))
+    cut, found = (certified(matrix, rng(), largest=2, steps=steps, tolerance=1e-2) for steps in (3, 20))
     assert cut.bounds[1] < 1e-4 and abs(cut.values[1] - 5) < 1e-4
     assert not cut.converged.any()
     assert found.converged.all() and abs(found.values[1] - 10) < 0.1
@@ -99,7 +141,7 @@ def test_bounds_in_single_precision_hold_against_double_precision(kept: int | No
     exact = single.astype(np.float64)
     largest = 4 if kept else 7
     for seed in range(3):
-        found = extremes(
+        found = certified(
             single, rng(seed), largest=largest, smallest=2, tolerance=tolerance, kept=kept, steps=2000
         )
         assert not kept or found.products > 4 * kept  # many restarts; how many, rounding decides
@@ -118,7 +160,7 @@ def test_a_remainder_too_short_to_go_on_with_is_part_of_the_residual() -> None:
 
 
 def test_single_precision_is_not_asked_for_more_than_it_has() -> None:
-    found = extremes(SPIKED.astype(np.float32), rng(), largest=6, tolerance=1e-12)
+    found = certified(SPIKED.astype(np.float32), rng(), largest=6, tolerance=1e-12)
     assert found.stopped.startswith("the rounding of the products") and not found.converged.any()
     assert 1e-7 < found.bounds.max() < 1e-4
     assert (np.abs(found.values - wanted(SPIKED, 6)) <= found.bounds).all()
@@ -128,7 +170,7 @@ def test_single_precision_is_not_asked_for_more_than_it_has() -> None:
     ("few", "stopped"), [({}, "the rounding of the products"), ({"kept": 10, "steps": 400}, "")]
 )
 def test_products_that_are_not_those_of_a_symmetric_matrix_show_in_the_bounds(
-    few: dict[str, int], stopped: str
+    few: dict[str, Any], stopped: str
 ) -> None:
     noise, dense = rng(1), torch.from_numpy(SPIKED)
     skew = torch.from_numpy(1e-2 * np.triu(noise.standard_normal(SPIKED.shape)))
@@ -137,7 +179,7 @@ def test_products_that_are_not_those_of_a_symmetric_matrix_show_in_the_bounds(
         lambda v: v @ (dense + skew),
     ):
         matrix = Operator(product=product, dim=len(SPIKED))
-        found = extremes(matrix, rng(), largest=6, tolerance=1e-9, **few)
+        found = certified(matrix, rng(), largest=6, tolerance=1e-9, **few)
         assert found.bounds.min() > 1e-3 and not found.converged.any()
         assert (np.abs(found.values - wanted(SPIKED, 6)) <= found.bounds).all()
         assert found.stopped.startswith(stopped)
@@ -149,8 +191,8 @@ def test_floor_and_ceiling_allow_for_rounding_where_all_is_spanned(values: list[
     for seed in range(20):
         matrix = rotated(values, seed).astype(np.float32)
         known = np.linalg.eigvalsh(matrix.astype(np.float64))
-        assert extremes(matrix, rng(seed), largest=len(values) - 1, tolerance=1e-7).floor <= known[0]
-        single = extremes(matrix, rng(seed), largest=1, smallest=1, tolerance=1e-7)
+        assert certified(matrix, rng(seed), largest=len(values) - 1, tolerance=1e-7).floor <= known[0]
+        single = certified(matrix, rng(seed), largest=1, smallest=1, tolerance=1e-7)
         assert single.floor <= known[0] and known[-1] <= single.ceiling
 
 
@@ -172,33 +214,33 @@ def test_every_product_is_with_one_vector_and_is_told_of() -> None:
 
 
 def test_a_matrix_with_few_eigenvalues_is_exhausted_and_one_of_few_rows_spanned() -> None:
-    assert extremes(np.eye(50), rng()).products == 1
-    found = extremes(np.eye(50), rng(), largest=10)
+    assert certified(np.eye(50), rng()).products == 1
+    found = certified(np.eye(50), rng(), largest=10)
     assert_allclose(found.values, 1, rtol=1e-14)
     assert found.products == 11 and found.stopped == "all bounds below the tolerance"
-    small = extremes(np.diag([1.0, 2.0, 5.0, 5.0]), rng(), largest=2, smallest=2, tolerance=1e-15)
+    small = certified(np.diag([1.0, 2.0, 5.0, 5.0]), rng(), largest=2, smallest=2, tolerance=1e-15)
     assert_allclose(small.values, [5, 5, 2, 1], rtol=1e-13)
     assert small.stopped == "the whole space was spanned"
 
 
-def test_where_memory_ends_inner_vectors_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = torch.linspace(0, 1, 10**4, dtype=torch.float64)
-    operator = Operator(product=lambda v: v * values, dim=10**4)
-    monkeypatch.setattr(_memory, "available", lambda device: 0.0)
-    found = extremes(operator, rng(), tolerance=1e-2, largest=1)
-    assert found.converged.all() and found.products > 16
-    assert found.values[0] <= 1 <= found.ceiling
-    many = extremes(operator, rng(), tolerance=1e-2, largest=14)
-    assert many.stopped == "no memory for more than 16 vectors at once" and many.products == 16
-
-
-def test_memory_for_a_product_is_left_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen vectors more, and eight for the product or, after the last, four for the result in double precision."""
+def test_few_vectors_are_held_and_fewer_if_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight vectors are for the product, or for four of the result in double precision."""
     values = torch.linspace(0, 1, 10**4)
     operator = Operator(product=lambda v: v * values, dim=10**4, dtype=torch.float32)
-    held = []
-    for free in (4e4 * (16 + 8), 4e4 * (16 + 8) - 1):
-        monkeypatch.setattr(_memory, "available", lambda device, free=free: free)
-        monkeypatch.setattr(eigenvalues.Chain, "restart", lambda chain, *ends: held.append(len(chain.nodes)))
-        extremes(operator, rng(), tolerance=1e-6, steps=17)
-    assert held == [16]
+    restart, held = eigenvalues.Chain.restart, list[int]()
+
+    def counted(chain: eigenvalues.Chain, *ends: int) -> None:
+        held.append(len(chain.nodes))
+        restart(chain, *ends)
+
+    monkeypatch.setattr(eigenvalues.Chain, "restart", counted)
+    monkeypatch.setattr(_memory, "_UNCHECKED", 0)
+    for free in (100, 8 + 9, 8 + 4):
+        monkeypatch.setattr(_memory, "available", lambda device, free=free: 4e4 * free)
+        found = extremes(operator, tolerance=1e-2)
+        assert found.converged.all() and found.values[0] <= 1 <= found.ceiling
+        assert set(held) == {min(16, free - 8)}
+        held.clear()
+    monkeypatch.setattr(_memory, "available", lambda device: 4e4 * 11)
+    with pytest.raises(ValueError, match="12 vectors of 10000 numbers, and the result, need"):
+        extremes(operator)

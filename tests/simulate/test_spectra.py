@@ -40,7 +40,6 @@ SCALING = {
     "extremes": all_of,
     "followed": lambda m: lanczos.warm_start(m, np.ones(300))[0:3:2],
     "norm": lambda m: spectra.frobenius_norm(m, rng(), probes=7),
-    "xtrace": lambda m: spectra.xtrace(m, rng(), probes=5),
 }
 
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings, strategies as st
 from tests.verify import toy_claims
 from verify import gallery, results
 from verify.cli import main
-from verify.page import plots, report
+from verify.page import report
 from verify.running import request
 from verify.running.options import LARGEST_SEED, MOST_REPLICATES, OPTIONS
 
@@ -63,7 +63,7 @@ OWN = {
     "report": [*(name for name, _ in OPTIONS), "--json"],
     "replay": [*(name for name, _ in OPTIONS), "--json"],
     "plot": ["--output"],
-    "claims": ["--paper", "--status", "--json"],
+    "claims": ["--paper", "--entry", "--status", "--json"],
     "gallery": ["--list", "--output", "--seed", "--device", "--data"],
 }
 """Options by command."""
@@ -73,7 +73,7 @@ def command_lines() -> st.SearchStrategy[list[str]]:
     def line(command: str) -> st.SearchStrategy[list[str]]:
         some = st.lists(st.sampled_from(OWN[command]).flatmap(of_option), max_size=4)
         names = [*PICTURES * 2, *WORDS] if command == "gallery" else [*PATHS, "good", "good", "", "a\0b"]
-        most = {"plot": 1, "replay": 1, "gallery": 3}.get(command, 0)
+        most = {"plot": 1, "replay": 1, "gallery": 3, "claims": 2}.get(command, 0)
         named = st.lists(st.sampled_from(names), min_size=command == "replay", max_size=most)
         return st.tuples(some, named).map(lambda made: [command, *made[1], *(w for o in made[0] for w in o)])
 
@@ -90,7 +90,6 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         toy_claims.replace_all(patch, *CLAIMS)
         patch.setattr(request, "default_workers", lambda *_: 1)
         patch.setattr(report, "write", _written)
-        patch.setattr(plots, "save_all", lambda made, where: [])
         patch.setattr(
             gallery, "save_picture", lambda picture, setting, where: [where / f"{picture.name}.png"] * 2
         )

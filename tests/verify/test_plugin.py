@@ -51,7 +51,7 @@ def test_an_observation_has_a_test_that_only_a_crash_fails(
             "*test_observation[[]beyond/seen[]] OBSERVED *",
             "*test_observation[[]beyond/lost[]] BROKEN *",
             "BROKEN beyond/lost: observation",
-            "observed, not judged; ratios are predicted over measured, 1 is perfect",
+            "observed, not judged; the page has their tables: beyond/seen, beyond/lost",
             "1 agrees, 0 disagrees (0 expected), 2 observed (1 broken)",
         ]
     )

@@ -281,10 +281,6 @@ def _sigmoid_slope(x: Floats) -> Floats:
     return 0.25 * _sech_squared(0.5 * x)
 
 
-def _normal_cdf(x: Floats) -> Floats:
-    return special.ndtr(x)
-
-
 def _erf(x: Floats) -> Floats:
     return special.erf(x)
 
@@ -308,8 +304,8 @@ sigmoid = Activation("sigmoid", _sigmoid, _sigmoid_slope, lambda x: -np.tanh(0.5
 softplus = Activation("softplus", lambda x: np.logaddexp(0.0, x), _sigmoid, _sigmoid_slope)
 gelu = Activation(
     "gelu",
-    lambda x: x * _normal_cdf(x),
-    lambda x: _normal_cdf(x) + x * normal_density(x),
+    lambda x: x * special.ndtr(x),
+    lambda x: special.ndtr(x) + x * normal_density(x),
     lambda x: (2 - x**2) * normal_density(x),
 )
 hard_tanh = Activation(

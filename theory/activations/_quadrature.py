@@ -566,11 +566,12 @@ def _sine_excess(x: float) -> float:
     return x * y * (1 / 3 - y * (1 / 30 - y * (1 / 840 - y * (1 / 45360 - y / 3991680))))
 
 
-def _kink_rule(covariance: float, gap: float, step: float = 0.05) -> tuple[Floats, Floats]:
+def _kink_rule(covariance: float, gap: float) -> tuple[Floats, Floats]:
     """Nodes t = sqrt(b) z / sqrt(d) and weights over z, resolving the kink's scale sqrt(d/b) as well as 1."""
     # roots first: the quotient of the squares may overflow
     ratio = min(math.sqrt(covariance) / math.sqrt(gap), 1e150)
     core = min(1.0, 1 / ratio) if ratio > 0 else 1.0
+    step = 0.05
     n = math.ceil(math.asinh(10.0 / core) / step)
     x = step * np.arange(-n, n + 1, dtype=np.float64)
     # sinh spreads the nodes over both scales, that of the kink and 1

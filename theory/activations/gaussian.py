@@ -204,7 +204,7 @@ class KinkedQuadrature(NumericalKernels):
         return _root_mean_square(_Panels(kinks, nodes, spread, self._radius(a), _ORDERS[level]), curve)
 
     def _mean(self, a: float, level: int) -> Floats:
-        grid = _Panels(np.array(self.kinks), _Nodes.single(), a, self._radius(a), _ORDERS[level])
+        grid = _Panels(np.array(self.kinks), _ORIGIN, a, self._radius(a), _ORDERS[level])
         mean, size = _root_mean_square(grid, self._curve(0))[:, 0].tolist()
         return np.array([0.0 if abs(mean) < _ROUNDING * size else mean, size])
 
@@ -240,15 +240,14 @@ class _Nodes(NamedTuple):
     offset: Floats
     weight: Floats
 
-    @classmethod
-    def single(cls) -> _Nodes:
-        return cls(np.zeros(1), np.zeros(1), np.ones(1))
+
+_ORIGIN = _Nodes(np.zeros(1), np.zeros(1), np.ones(1))
 
 
 def _outer_nodes(kinks: Floats, b: float, d: float, radius: float, order: int) -> _Nodes:
     """Nodes in z for a function that is smooth but for the scale sqrt(d) about the kinks."""
     if b == 0:
-        return _Nodes.single()
+        return _ORIGIN
     outer, inner = math.sqrt(b), math.sqrt(d)
     end = radius * outer
     sharp = {*kinks.tolist(), *(-kinks).tolist()}  # symmetric: a negative covariance mirrors the grid

@@ -3,8 +3,7 @@ r"""Gaussian averages of the named activations to any number of digits, with mpm
 The averages are those of :mod:`theory.activations.gaussian`: :math:`E\,\phi(u)^2` and
 :math:`I_\phi[a, b] = E\,\phi(u)\phi(u')` of Karakida, Akaho and Amari (2019), eqs. (5) and (7), and the
 same for :math:`\phi'`. Closed forms where there are any, else the trapezoidal rule with a step for which
-its exponentially small error is below the last digit, checked against a coarser step. An activation with kinks
-is first averaged given the shared part of the two inputs, which leaves an entire function.
+its exponentially small error is below the last digit, checked against a coarser step.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ def precise_kernels(activation: Activation, digits: int) -> Any:
     Raises
     ------
     ValueError
-        If `activation` is not one of the named ones, or `digits` is not an integer from 1 to 1000. The kernels
-        refuse digits and variances that would take minutes.
+        If `activation` is not one of the named ones or is hard_tanh, or `digits` is not an integer from 1 to 1000.
+        The kernels refuse digits and variances that would take minutes.
 
     Examples
     --------
@@ -65,10 +64,8 @@ def precise_kernels(activation: Activation, digits: int) -> Any:
         return _Kernels(*(partial(_settled, f, digits, cost) for f in _SMOOTH[activation.name]))
     if activation is single("erf"):
         return _Kernels(_erf_value, _erf_slope)
-    if activation is single("hard_tanh"):
-        both = ((_clipped, _clipped_mean), (_inside, _inside_mean))
-        return _Kernels(*(partial(_split, f, mean, digits) for f, mean in both))
-    raise ValueError(f"activation must be a named one where digits are asked for, got {activation.name!r}")
+    rule = "a named one where digits are asked for, and not hard_tanh"
+    raise ValueError(f"activation must be {rule}, got {activation.name!r}")
 
 
 class _Kernels(NamedTuple):
@@ -109,31 +106,6 @@ def _erf_slope(variance: Any, covariance: Any, gap: Any) -> Moments:
     return _moments(*(4 / mp.pi / mp.sqrt((1 + 2 * d) * (1 + 2 * (variance + x))) for x, d in pairs))
 
 
-def _split(f: Function, mean: Callable[[Any, Any], Any], digits: int, a: Any, b: Any, _: Any) -> Moments:
-    """For hard tanh and its slope: averaged first over what the two inputs do not share."""
-    mp = a.context
-    own, rest = mp.sqrt(a), a - abs(b)
-    affordable = _affordable(4 * digits, digits, _ERROR_FUNCTION)  # values of the moment's integrand
-    require(affordable, "digits", "at most some hundred for hard_tanh", digits)
-
-    def weighted(z: Any) -> Any:
-        return f(own * z) ** 2 * z.context.npdf(z)
-
-    moment = f(own) ** 2
-    if a > 0:
-        far = mp.sqrt(2 * mp.log(10) * mp.dps) + 2
-        cuts = {
-            x for x in (1 / own, *map(mp.mpf, range(0, int(far), 2)), far) if x <= far
-        }  # the kink among them
-        moment = 2 * mp.quad(weighted, sorted(cuts))
-    if rest <= 0:  # the activation is odd, its slope even
-        return _moments(moment, moment if b >= 0 or f is _inside else -moment)
-    spread = mp.sqrt(rest)
-    sign = 1 if b >= 0 else -1
-    overlap = _entire_average(lambda x: mean(x, spread) * mean(sign * x, spread), abs(b), rest, digits)
-    return _moments(moment, overlap)
-
-
 def _settled(f: Function, digits: int, cost: int, a: Any, b: Any, _: Any) -> Moments:
     mp = a.context
     coarse, fine = (_pair(f, a, b, s, digits, cost) for s in (mp.mpf(3) / 2, mp.mpf(1)))
@@ -142,43 +114,6 @@ def _settled(f: Function, digits: int, cost: int, a: Any, b: Any, _: Any) -> Mom
     if max(abs(coarse.moment - fine.moment), abs(coarse.overlap - fine.overlap)) > slack:
         raise ConvergenceError(f"Gaussian averages did not reach {digits} digits", estimate=fine)
     return fine
-
-
-def _clipped(x: Any) -> Any:
-    mp = x.context
-    return max(-mp.mpf(1), min(x, mp.mpf(1)))
-
-
-def _inside(x: Any) -> Any:
-    mp = x.context
-    return mp.mpf(abs(x) < 1)
-
-
-def _clipped_mean(x: Any, spread: Any) -> Any:
-    """Average of max(-1, min(u, 1)) over u of this mean and standard deviation."""
-    mp = x.context
-    upper, lower = (x + 1) / spread, (x - 1) / spread
-    ramps = [t * mp.ncdf(t) + mp.npdf(t) for t in (upper, lower)]
-    return spread * (ramps[0] - ramps[1]) - 1
-
-
-def _inside_mean(x: Any, spread: Any) -> Any:
-    mp = x.context
-    return mp.ncdf((x + 1) / spread) - mp.ncdf((x - 1) / spread)
-
-
-def _entire_average(f: Function, shared: Any, own: Any, digits: int) -> Any:
-    """Average of f(x) over x of variance `shared`; f grows like exp(y^2/own) in the complex plane."""
-    mp = shared.context
-    if shared == 0:
-        return f(shared)
-    needed = (digits + _GUARD) * mp.log(10)
-    scale = mp.sqrt(shared)
-    spacing = scale * mp.pi / mp.sqrt(needed * (mp.mpf(1) / 2 + shared / own))
-    n = _half_width(scale, spacing, digits)
-    require(_affordable(n, digits, _ERROR_FUNCTION), "digits", _rule(shared + own), digits)
-    weights = _weights(scale, spacing, n)
-    return mp.fdot(weights, [f(x) for x in _grid(spacing, weights)])
 
 
 def _step(scale: Any, digits: int) -> Any:

@@ -23,14 +23,6 @@ from typing import Any
 from theory.derivations._symbolic import Derivation, at, derived, equation, latex, require_zero, sp
 from theory.derivations.spectra import wigner_outlier
 
-__all__ = [
-    "heavy_ball_rate",
-    "mean_without_replacement",
-    "one_step_rate",
-    "slowest_nesterov_mode",
-    "theorem_4_exponent",
-]
-
 
 @derived
 def mean_without_replacement() -> Derivation:

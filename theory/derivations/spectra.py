@@ -45,21 +45,6 @@ from theory.derivations._symbolic import (
     sp,
 )
 
-__all__ = [
-    "additive_overlap",
-    "information_plus_noise_outlier",
-    "information_plus_noise_overlap",
-    "marchenko_pastur_density",
-    "marchenko_pastur_transform",
-    "noise_free_spike",
-    "outlier_gap",
-    "symmetric_poisson_outlier",
-    "symmetric_poisson_threshold",
-    "wigner_outlier",
-    "wishart_outlier",
-    "wishart_threshold",
-]
-
 
 @derived
 def wigner_outlier() -> Derivation:

@@ -41,19 +41,6 @@ from theory.derivations._symbolic import (
     sp,
 )
 
-__all__ = [
-    "arccosine_kernel",
-    "arccosine_slope_kernel",
-    "critical_relu_kappa",
-    "erf_kernel",
-    "linear_edge",
-    "linear_fluctuations",
-    "linear_lower_constant",
-    "normalisation_rank",
-    "relu_correlation_map",
-    "relu_fixed_point",
-]
-
 
 @derived
 def arccosine_kernel() -> Derivation:

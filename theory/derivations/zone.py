@@ -21,15 +21,6 @@ from typing import Any
 
 from theory.derivations._symbolic import Derivation, derived, equation, latex, require_zero, sp
 
-__all__ = [
-    "equal_tail_eigenvalue",
-    "excess_of_samples",
-    "haar_second_moment",
-    "mean_near_tie",
-    "one_parameter_law",
-    "scale_of_equal_norms",
-]
-
 
 @derived
 def excess_of_samples() -> Derivation:

@@ -277,13 +277,13 @@ def eigenvalue_statistics(
     own, shared, t, c = size.own, size.shared, size.samples, size.outputs
     # quotients first, since squares of the entries may overflow
     mean_square = (t - 1) / t * shared * (shared / size.parameters) + own * (own / size.parameters) / t
-    statistics = FisherStatistics(
-        mean=c * (own / size.parameters),
-        second_moment=c * mean_square,
-        largest=(t - 1) / t * shared + own / t,
+    return network.finite(
+        FisherStatistics(
+            mean=c * (own / size.parameters),
+            second_moment=c * mean_square,
+            largest=(t - 1) / t * shared + own / t,
+        )
     )
-    network.require_finite(*statistics)
-    return statistics
 
 
 class CrossEntropyStatistics(FisherStatistics):
@@ -344,14 +344,14 @@ def cross_entropy_statistics(
     own, shared, gap = (x / samples for x in (size.own, size.shared, size.gap))
     total, squares = q.sum(0), float((q * q).sum())
     across = float((total * total).sum())  # of Tr Q(s) Q(t) over all pairs
-    statistics = CrossEntropyStatistics(
-        mean=own / size.parameters * float(np.trace(total)),
-        second_moment=(shared / size.parameters) * shared * across
-        + (gap / size.parameters) * (own + shared) * squares,
-        largest=_largest(q, shared, gap),
+    return network.finite(
+        CrossEntropyStatistics(
+            mean=own / size.parameters * float(np.trace(total)),
+            second_moment=(shared / size.parameters) * shared * across
+            + (gap / size.parameters) * (own + shared) * squares,
+            largest=_largest(q, shared, gap),
+        )
     )
-    network.require_finite(*statistics)
-    return statistics
 
 
 def cross_entropy_outliers(
@@ -400,7 +400,7 @@ def cross_entropy_outliers(
     samples, outputs = q.shape[:2]
     network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = Size(network, width, samples, outputs, finite_width)
-    network.require_finite(size.shared)
+    network.finite(size.shared)
     # the smallest eigenvalue of a softmax covariance is 0 and is left out; others may round below 0
     return size.shared * np.maximum(np.linalg.eigvalsh(q.mean(0))[:0:-1], 0.0)
 

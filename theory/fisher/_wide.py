@@ -9,12 +9,12 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, count, fits, flag, layers, positive, quiet, require
+from theory._checks import Floats, R, count, fits, flag, layers, positive, quiet, require
 from theory.activations import Activation, gaussian_kernels, resolve
 from theory.order_parameters import Initialisation, Propagation, propagate
 
@@ -71,11 +71,14 @@ class Network:
         # w (t h - t' h') = w [t (h - h') + (t - t') h']: nothing is subtracted
         terms = [(w * t * h, w * ts * hs, w * (t * dh + e * hs)) for w, t, ts, e, h, hs, dh in rows]
         kappa1, kappa2, difference = (float(sum(x)) for x in zip(*terms, strict=True))
-        self.require_finite(kappa1, kappa2, difference)
-        return Kappas(self.alpha, kappa1, kappa2, difference)
+        return self.finite(Kappas(self.alpha, kappa1, kappa2, difference))
 
-    def require_finite(self, *values: float) -> None:
-        self.drawn.require_moderate(all(map(math.isfinite, values)), by_bias=False)
+    def finite(self, found: R) -> R:
+        """`found`, a number or several; refused if one of them overflows."""
+        given: Any = found
+        moderate = math.isfinite(given) if isinstance(given, float) else all(map(math.isfinite, given))
+        self.drawn.require_moderate(moderate, by_bias=False)
+        return found
 
 
 class Size:

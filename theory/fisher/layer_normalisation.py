@@ -599,8 +599,7 @@ def inverse_variance_cdf(
 def _output_moments(network: Network, drawn: Initialisation) -> tuple[float, float]:
     """Variance of an output before its normalisation; one less its squared correlation between two samples."""
     own, gap = network.moments.q_hat_t[-1], network.moments.forward_gap[-1]
-    variance = drawn.weight * own + drawn.bias
-    network.require_finite(variance)
+    variance = network.finite(drawn.weight * own + drawn.bias)
     rule = "such that the variance of an output does not vanish"
     require(variance > 0, "weight_variance, bias_variance", rule, tuple(drawn))
     w, b = network.drawn

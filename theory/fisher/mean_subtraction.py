@@ -119,14 +119,14 @@ def mean_subtracted_statistics(
     t, c, ratio = size.samples, size.outputs, size.width / size.samples
     c1, c2 = _constants(network, c)
     spike = network.alpha * network.kappas().difference
-    statistics = MeanSubtractedStatistics(
-        mean=(1 - 1 / t) * c * (size.gap / size.parameters),
-        lower=ratio * spike + c1,
-        # hypot, since the squares may overflow
-        upper=math.hypot(math.sqrt(c * ratio) * spike, math.sqrt(c2)) * math.sqrt(size.width),
+    return network.finite(
+        MeanSubtractedStatistics(
+            mean=(1 - 1 / t) * c * (size.gap / size.parameters),
+            lower=ratio * spike + c1,
+            # hypot, since the squares may overflow
+            upper=math.hypot(math.sqrt(c * ratio) * spike, math.sqrt(c2)) * math.sqrt(size.width),
+        )
     )
-    network.require_finite(*statistics)
-    return statistics
 
 
 def mean_subtracted_largest(
@@ -172,9 +172,7 @@ def mean_subtracted_largest(
     """
     network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = Size(network, width, samples, 1, finite_width)
-    largest = size.gap / size.samples if size.samples > 1 else 0.0
-    network.require_finite(largest)
-    return largest
+    return network.finite(size.gap / size.samples if size.samples > 1 else 0.0)
 
 
 def fluctuation_constants(
@@ -237,9 +235,7 @@ def _constants(network: Network, outputs: int) -> FluctuationConstants:
         return FluctuationConstants(0.0, 0.0)
     same, other = entry_variances(network)
     one = same + (outputs - 1) * other
-    constants = FluctuationConstants(one / network.alpha / difference, outputs * one)
-    network.require_finite(*constants)
-    return constants
+    return network.finite(FluctuationConstants(one / network.alpha / difference, outputs * one))
 
 
 @quiet
@@ -285,9 +281,7 @@ def gram_entry_variances(
     network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
     if network.kappas().difference == 0:  # all samples alike to rounding: their mean leaves nothing
         return EntryVariances(0.0, 0.0)
-    variances = entry_variances(network)
-    network.require_finite(*variances)
-    return variances
+    return network.finite(entry_variances(network))
 
 
 @closed_form
@@ -383,9 +377,7 @@ def output_variance(
     """
     network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
     t = count("samples", samples)
-    variance = (1 - 1 / t) * _limit(network)
-    network.require_finite(variance)
-    return variance
+    return network.finite((1 - 1 / t) * _limit(network))
 
 
 @closed_form
@@ -561,8 +553,7 @@ def deviation_share(
     # in deeper networks the covariance of the noise is known only if no slope fluctuates
     short = network.depth <= 3 or not any(network.moments.backward_gap)
     require(short, "depth", "at most 3 unless all layers are linear", depth)
-    overlap = deviation_overlap(network)
-    network.require_finite(overlap)
+    overlap = network.finite(deviation_overlap(network))
     return (1 + overlap / m * (t - 2)) / (t - 1)
 
 
@@ -573,7 +564,7 @@ def _normalised_constants(network: Network, first: Floats, second: Floats) -> Ba
     same, other = entry_variances(network)
     # (Q_1^2 - Q_2) / Q_1 without squares of what may be large
     per_first = second / first * same + np.maximum(first - second / first, 0.0) * other
-    network.require_finite(same, other)
+    network.finite((same, other))
     return BatchNormalisedConstants(per_first / network.alpha / difference, first * per_first)
 
 

@@ -37,9 +37,6 @@ _WIDEST = 8.0
 _MOST_CLASSES = 10**6
 """Most classes: with more, the rounding of one logarithm, multiplied by their number, would show."""
 
-_MOST_COUNTED = 2**63 - 1
-"""Most classes where only their number counts."""
-
 _NODES = 1200
 """Nodes of both trapezoidal rules, which agree with finer rules to ten digits."""
 
@@ -117,7 +114,7 @@ def output_ratio(classes: int, *, logit_std: float, dim: int, samples: int) -> f
     d, n = count("dim", dim), count("samples", samples)
     s = scalar("logit_std", logit_std, finite)
     require(0 <= s <= _WIDEST, "logit_std", f"in [0, {_WIDEST:g}]", logit_std)
-    p = _softmax(c, s)
+    p = _Softmax(c, s)
     own = p.mean(2) - 2 * p.mean(3) + p.mean(4)
     squares = [(d + 2) * p.mean(2, 2) + (n - 1) * p.mean(1, 1) ** 2]
     squares.append((d + 2) * own + (n - 1) * ((c - 1) * p.mean(1, 1)) ** 2)
@@ -176,12 +173,7 @@ def hidden_ratio(classes: int, *, dim: int, samples: int, centred: bool) -> floa
     return float(np.sqrt(two / one / (c + 1 if flag("centred", centred) else c + 2)))
 
 
-@lru_cache(maxsize=2)
-def _softmax(classes: int, std: float) -> _Softmax:
-    """Kept: a curve over dimensions or samples asks for one at every point."""
-    return _Softmax(classes, std)
-
-
+@lru_cache(maxsize=2)  # a curve over dimensions or samples asks for the same one at every point
 class _Softmax:
     """Moments of the softmax of C independent normal logits.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, as_given, finite, positive, quiet, require, scalar, shown, within
+from theory._checks import Floats, as_given, checked, finite, positive, quiet, require, scalar, shown, within
 
 SCALE_RANGE = 1e-270, 1e270  # of variances and aspect ratios: what squares and quotients of them can bear
 LARGEST_ORDER = 10**6
@@ -17,7 +17,7 @@ _COMPLEX = "real or complex numbers"
 
 
 class TailLaw:
-    """A law of one scale by its two tails, `_tails`, and the point between them, `_quantile`."""
+    """A law of one scale by either of its tails, `_tail`, and the point between them, `_quantile`."""
 
     @property
     def edges(self) -> tuple[float, float]:
@@ -35,11 +35,11 @@ class TailLaw:
 
     def cdf(self, x: ArrayLike) -> Floats:
         """Probability of values <= `x`, an atom included; small values keep their relative accuracy."""
-        return blockwise(lambda t: self._tails(t)[0], line("x", x))
+        return blockwise(lambda t: self._tail(t, upper=False), line("x", x))
 
     def sf(self, x: ArrayLike) -> Floats:
         """Probability of values > `x`; small values keep their relative accuracy."""
-        return blockwise(lambda t: self._tails(t)[1], line("x", x))
+        return blockwise(lambda t: self._tail(t, upper=True), line("x", x))
 
     def ppf(self, u: ArrayLike) -> Floats:
         """Quantile: the point below which a share `u` of the law lies.
@@ -54,8 +54,8 @@ class TailLaw:
         """Inverse of `sf`, for small `u` without loss."""
         return blockwise(lambda t: self._quantile(1 - t, t), within("u", u, 0.0, 1.0))
 
-    def _tails(self, x: Floats) -> tuple[Floats, Floats]:
-        """Probabilities of values <= `x` and > `x`."""
+    def _tail(self, x: Floats, *, upper: bool) -> Floats:
+        """Probability of values > `x` if `upper`, else of values <= `x`."""
         raise NotImplementedError
 
     def _quantile(self, u: Floats, v: Floats) -> Floats:
@@ -84,7 +84,7 @@ def one_scale(sigma: float | None, variance: float | None) -> tuple[float, float
 
 def line(name: str, x: ArrayLike) -> Floats:
     """`x` as float64; infinite values are points of the line, NaN is not."""
-    return within(name, x, -np.inf, np.inf)
+    return checked(name, x, "in [-inf, inf]", lambda x: x == x)
 
 
 @quiet
@@ -107,15 +107,10 @@ def off_the_cut(z: ArrayLike, edges: tuple[float, float]) -> NDArray[Any]:
     return found
 
 
-def log(x: Floats) -> Floats:
-    """Logarithm of `x` >= 0, -inf at 0."""
-    return np.log(x, where=x > 0, out=np.full_like(x, -np.inf))
-
-
-def blockwise(function: Callable[[Floats], Floats], x: Floats, size: int = 1 << 14) -> Floats:
-    """`function` over blocks of `x` small enough that its temporaries stay in the cache."""
-    flat = x.ravel()
-    out = np.empty_like(flat)
+@quiet
+def blockwise(function: Callable[[Floats], Floats], x: Floats) -> Floats:
+    """Overwrite `x` by `function` of it, in blocks small enough that temporaries stay in the cache."""
+    flat, size = x.reshape(-1), 1 << 14
     for start in range(0, flat.size, size):
-        out[start : start + size] = function(flat[start : start + size])
-    return out.reshape(x.shape)[()]
+        flat[start : start + size] = function(flat[start : start + size])
+    return x[()]

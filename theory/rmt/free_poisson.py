@@ -150,7 +150,6 @@ class CompoundFreePoisson:
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Density of the bulk: 0 outside it and on the atom; inf at x = 0 where the law ends or peaks there."""
-        x = line("x", x)
         x = self._clipped(x)
         v = self._inverse(x)
         size = np.where(v == 0, 1.0, np.abs(v))

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import Polynomial
+from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, closed_form, integer, quiet, representable, require, within
+from theory._checks import Floats, closed_form, integer, representable, require, within
 from theory._roots import unit_legendre
 from theory.rmt._laws import (
     LARGEST_ORDER,
@@ -18,7 +20,6 @@ from theory.rmt._laws import (
     TailLaw,
     blockwise,
     line,
-    log,
     off_the_cut,
     one_scale,
     plane,
@@ -135,24 +136,26 @@ class MarchenkoPastur(TailLaw):
         x = float(logs.max() + np.log(np.exp(logs - logs.max()).sum())) + power
         return math.exp(x) if x < 709.7 else math.inf
 
-    @quiet
     def pdf(self, x: ArrayLike) -> Floats:
         """Density of the bulk: 0 outside it and on the atom, inf at x = 0 for q = 1."""
-        outside, y, below, above = self._inside(x)
-        hard = below == 0 if self.q == 1 else False  # only q = 1 reaches 0
-        slope = 1 / np.where(hard, 1.0, below) if self.q == 1 else below / y
-        density = slope * above / self._c**2 * (self._weight / (2 * math.pi)) / self._scale
-        density = representable(density, x=x, q=self.q, variance=self.variance)
-        return np.where(outside, 0.0, np.where(hard, np.inf, density))[()]
+        constant = self._weight / (2 * math.pi * self._c) / self._scale
+        density = blockwise(lambda t: self._profile(t) * constant, line("x", x))
+        # for q = 1 it cannot overflow, but is infinite at the hard edge
+        return density if self.q == 1 else representable(density, x=x, q=self.q, variance=self.variance)
 
     def logpdf(self, x: ArrayLike) -> Floats:
         """Logarithm of `pdf`."""
-        outside, y, below, above = self._inside(x)
-        hard = below == 0 if self.q == 1 else False
-        slope = -log(np.where(hard, 1.0, below)) if self.q == 1 else log(below) - np.log(y)
-        root = slope + log(above)
-        constant = math.log(self._weight / (2 * math.pi)) - math.log(self._scale) - 2 * math.log(self._c)
-        return np.where(outside, -np.inf, np.where(hard, np.inf, root + constant))[()]
+        constant = math.log(self._weight / (2 * math.pi * self._c)) - math.log(self._scale)
+        return blockwise(lambda t: np.log(self._profile(t)) + constant, line("x", x))
+
+    def _profile(self, x: Floats) -> Floats:
+        """sqrt((x_+ - x)(x - x_-)) / (c x), 0 outside the bulk."""
+        below, above = self._offsets(x)
+        if self.q == 1:  # below = x / scale, which may underflow
+            profile = np.sqrt(-above) * (math.sqrt(self._scale) / np.sqrt(x))
+        else:
+            profile = np.sqrt(below * -above) / (x / self._scale * self._c)
+        return np.fmax(profile, 0.0)  # outside, the root is not real: NaN
 
     def ppf(self, u: ArrayLike) -> Floats:
         """Quantile: the smallest x with cdf(x) >= `u`, and the start of the support at u = 0.
@@ -247,10 +250,14 @@ class MarchenkoPastur(TailLaw):
         """Mass of the bulk."""
         return min(1.0, 1 / self.q)
 
+    @property
+    def _gap(self) -> float:
+        """1 - c, also where c rounds to 1."""
+        return abs(1 - self.q) / max(self.q, 1.0) / (1 + self._c)
+
     def _shape(self) -> tuple[float, float]:
         """Lower edge and width of the bulk over the scale."""
-        c = self._c
-        return (abs(1 - self.q) / max(self.q, 1.0) / (1 + c)) ** 2, 4 * c
+        return self._gap**2, 4 * self._c
 
     def _offsets(self, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Signed distances of `x` from the lower and from the upper edge, over the scale."""
@@ -262,44 +269,33 @@ class MarchenkoPastur(TailLaw):
         deviation = (x - self._scale) / self._scale  # exact near the centre of a narrow bulk
         return deviation - (c - 2) * c, deviation - (c + 2) * c
 
-    def _inside(self, x: ArrayLike) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
-        """Whether `x` lies outside the bulk; its position, and roots of its distances from the edges.
-
-        Lengths are in units of the scale. At q = 1 the lower edge is 0 and the position may underflow.
-        """
-        low, high = self.edges
-        x = line("x", x)
-        clipped = np.clip(x, low, high)
-        below, above = self._offsets(clipped)
-        below = np.where(clipped == low, 0.0, np.maximum(below, 0.0))
-        above = np.where(clipped == high, 0.0, np.maximum(-above, 0.0))
-        # at q = 1 the distance from the lower edge is x itself, with all of its digits
-        root = np.sqrt(clipped) / math.sqrt(self._scale) if self.q == 1 else np.sqrt(below)
-        return (x < low) | (x > high), clipped / self._scale, root, np.sqrt(above)
-
-    def _tails(self, x: Floats) -> tuple[Floats, Floats]:
-        """Probabilities of values <= `x` and > `x`."""
-        _, _, below, above = self._inside(x)
-        lower, upper = _bulk_tails(below, above, self._c)
-        beyond = x >= self.edges[1]  # a bulk narrower than the spacing of floats has but one edge
-        lower, upper = np.where(beyond, 1.0, lower), np.where(beyond, 0.0, upper)
-        # from the smaller of the two tails, which has all of its digits
-        cdf = np.where(lower <= upper, self.atom + self._weight * lower, 1 - self._weight * upper)
-        sf = self._weight * upper
-        return np.where(x < 0, 0.0, cdf), np.where(x < 0, 1.0, sf)
+    def _tail(self, x: Floats, *, upper: bool) -> Floats:
+        (low, high), (below, above), c = self.edges, self._offsets(x), self._c
+        # for q = 1 below = x / scale, which may underflow
+        root = np.sqrt(x) / math.sqrt(self._scale) if self.q == 1 else np.sqrt(np.maximum(below, 0.0))
+        sine, cosine = (
+            root / math.sqrt(4 * c),
+            np.sqrt(np.maximum(-above, 0.0) / (4 * c)),
+        )  # of half the angle
+        share = _share_below(cosine, sine, -c, 1 + c) if upper else _share_below(sine, cosine, c, self._gap)
+        share[x <= low] = upper
+        share[x >= high] = not upper  # last: a bulk narrower than the spacing of floats has but one edge
+        found = self._weight * share if upper else self.atom + self._weight * share
+        found[x < 0] = upper
+        return found
 
     def _quantile(self, u: Floats, v: Floats) -> Floats:
         """The point of the bulk with probability `u` below it and `v` above."""
         upper = np.clip(v / self._weight, 0.0, 1.0)
-        lower = np.clip(_bulk_share(u, v, self.q), 0.0, 1.0) if self.q > 1 else u
+        lower = np.clip(_without_atom(u, v, self.q), 0.0, 1.0) if self.q > 1 else u
         near_low = lower <= upper
         low, width = self._shape()
-        rise = width * np.sin(_bulk_angle(np.where(near_low, lower, 0.0), self._c) / 2) ** 2
-        fall = width * np.sin(_bulk_angle(np.where(near_low, 0.0, upper), -self._c) / 2) ** 2
+        rise = width * np.sin(_bulk_angle(np.where(near_low, lower, 0.0), self._c, self._gap) / 2) ** 2
+        fall = width * np.sin(_bulk_angle(np.where(near_low, 0.0, upper), -self._c, 1 + self._c) / 2) ** 2
         return self._scale * np.where(near_low, low + rise, low + width - fall)
 
 
-def _bulk_share(u: Floats, v: Floats, q: float) -> Floats:
+def _without_atom(u: Floats, v: Floats, q: float) -> Floats:
     """(u - atom)/(1 - atom) = 1 - q + q u = 1 - q v for u + v = 1, without loss just above the atom."""
     small = np.where(u <= 0.5, u, v)
     # Dekker's product: q times it as a rounded value and the exact error of that
@@ -319,82 +315,72 @@ def _upper_half(x: Any) -> Any:
     return t - (t - x)
 
 
-def _bulk_tails(below: Floats, above: Floats, c: float) -> tuple[Floats, Floats]:
-    """Shares of the bulk on the lower and the upper side of points, from their edge distances' roots."""
-    near_low = below <= above
-    phi = 2 * np.arctan2(np.minimum(below, above), np.maximum(below, above))
-    near = np.empty_like(phi)
-    near[near_low] = _bulk_mass(phi[near_low], c)
-    near[~near_low] = _bulk_mass(phi[~near_low], -c)
-    return np.where(near_low, near, 1 - near), np.where(near_low, 1 - near, near)
+def _share_below(s: Floats, k: Floats, c: float, gap: float) -> Floats:
+    """Share of the bulk at angles below one, by the sine and the cosine of its half.
+
+    -1 <= c < 0 counts from the upper edge; `gap` is 1 - c.
+    """
+    share, product, square = 2 / math.pi * np.arctan2(s, k), s * k, s * s
+    if abs(c) < 0.01:
+        share += product * polyval(1 - 2 * square, 2 / math.pi * _sine_series(c))
+    else:
+        sign = math.copysign(1.0, c)
+        delta = np.arctan2(sign * product, sign * square + gap / abs(2 * c))
+        share += (1 - 1 / c**2) / math.pi * delta + 2 / math.pi / c * product
+    tail = s < 0.25  # there the terms cancel
+    share[tail] = _tail_share(s[tail], k[tail], c, gap)
+    return share
 
 
-def _bulk_mass(phi: Floats, c: float) -> Floats:
-    """Share of the bulk at angles below `phi`; -1 <= c < 0 counts from the upper edge."""
-    sine, cosine = np.sin(phi), np.cos(phi)
-    delta = np.arctan2(c * sine, 1 - c * cosine)
-    mass = (phi + delta - _sine_sum(sine, cosine, delta, c)) / math.pi
-    small = (phi > 0) & (phi < 0.5)
-    mass[small] = _tail_mass(phi[small], c)
-    return mass
+@functools.lru_cache(maxsize=64)
+def _sine_series(c: float) -> Floats:
+    """Coefficients, in powers of cos(phi), of (pi share - phi) / sin(phi) as a series in powers of c."""
+    twice = Polynomial([0.0, 2.0])  # the cosine in Clenshaw's recurrence
+    now = after = Polynomial([0.0])
+    for m in range(3 + int(-38 / math.log(abs(c))), 1, -1):  # the next power of c is below the rounding error
+        now, after = twice * now - after + c ** (m - 2) * (c * c - 1) / m, now
+    return np.asarray((twice * now - after + c).coef, dtype=np.float64)
 
 
-def _sine_sum(sine: Floats, cosine: Floats, delta: Floats, c: float) -> Floats:
-    """sum_{k >= 0} c^k sin((k + 2) phi)/(k + 2), which is (delta - c sin(phi))/c^2."""
-    if abs(c) >= 0.01:
-        return (delta - c * sine) / c**2
-    terms = 2 + int(-38 / math.log(abs(c)))  # the next power of c is below the rounding error
-    twice = 2 * cosine  # Clenshaw's recurrence
-    after = np.zeros_like(sine)
-    now = np.zeros_like(sine)
-    for k in reversed(range(terms)):
-        now, after = c**k / (k + 2) + twice * now - after, now
-    return sine * (twice * now - after)
-
-
-def _tail_mass(phi: Floats, c: float) -> Floats:
+def _tail_share(s: Floats, k: Floats, c: float, gap: float) -> Floats:
     """The share at small angles, exact to rounding in the relative sense."""
-    half = np.tan(phi / 2)
-    hard = (1 + c) * half >= 1 - c if c >= 0.3 else np.zeros(phi.shape, dtype=bool)
-    mass = np.empty_like(phi)
-    smooth = phi[~hard]
-    mass[~hard] = smooth * sum(
-        w * _angular_density(smooth * x, c) for x, w in zip(*unit_legendre(12), strict=True)
-    )
-    half = half[hard]  # where the bulk nearly touches 0
-    fast = (1 + c) ** 2 * half - (1 - c) * (1 + c) * np.arctan2((1 + c) * half, 1 - c)
+    nodes, weights = unit_legendre(12)
+    smooth = s * (_density_of_sine(np.multiply.outer(s, nodes), c, gap) @ weights)
+    half = s / k
+    fast = (1 + c) ** 2 * half - gap * (1 + c) * np.arctan2((1 + c) * half, gap)
     slow = (1 + c**2) * (half - np.arctan(half)) + 2 * c * half**3 / (1 + half**2)
-    mass[hard] = (fast - slow) / (math.pi * c**2)
-    return mass
+    # where the bulk nearly touches 0 the density turns too fast for a quadrature
+    hard = (c >= 0.3) & ((1 + c) * half >= gap)
+    return np.where(hard, (fast - slow) / (math.pi * c**2), smooth)
 
 
-def _angular_density(phi: Floats, c: float) -> Floats:
-    """Derivative of `_bulk_mass`: (2/pi) sin^2(phi) / (1 + c^2 - 2 c cos(phi))."""
-    s = np.sin(phi / 2) ** 2
-    return 8 / math.pi * s * (1 - s) / ((1 - c) ** 2 + 4 * c * s)
+def _density_of_sine(s: Floats, c: float, gap: float) -> Floats:
+    """Derivative of the share by the sine of half the angle."""
+    return 16 / math.pi * s**2 * np.sqrt(1 - s**2) / (gap**2 + 4 * c * s**2)
 
 
-def _bulk_angle(share: Floats, c: float) -> Floats:
-    """Inverse of `_bulk_mass` for shares in [0, 1/2]: Newton's method inside a cell of a table."""
-    table, masses = _angle_table(c)
+def _bulk_angle(share: Floats, c: float, gap: float) -> Floats:
+    """Inverse of the share at angles, for shares in [0, 1/2]: Newton's method inside a cell of a table."""
+    table, masses = _angle_table(c, gap)
     cell = np.clip(np.searchsorted(masses, share, side="right"), 1, masses.size - 1)
     low, high = table[cell - 1], table[cell]
     # a share grows like the cube of its angle at a soft edge: interpolate the cube root
     phi = np.interp(np.cbrt(share), np.cbrt(masses), table)
     for _ in range(30):
-        usable = phi > 1e-150  # the density of a smaller angle underflows
-        slope = np.where(usable, _angular_density(np.where(usable, phi, 1.0), c), 1.0)
+        s, k = np.sin(phi / 2), np.cos(phi / 2)
+        slope = _density_of_sine(s, c, gap) * k / 2
+        step = np.where(phi > 1e-150, (_share_below(s, k, c, gap) - share) / slope, 0.0)
         previous = phi
-        phi = np.clip(phi - (_bulk_mass(phi, c) - share) / slope, low, high)
+        phi = np.clip(phi - step, low, high)
         if np.all(np.abs(phi - previous) <= 1e-8 * phi):  # the next step would be its square
             break
     return phi
 
 
 @functools.lru_cache(maxsize=64)
-def _angle_table(c: float) -> tuple[Floats, Floats]:
+def _angle_table(c: float, gap: float) -> tuple[Floats, Floats]:
     """Angles, dense on both scales of the bulk, 1 and 1 - c, and the shares below them."""
     grid = np.linspace(0.0, math.pi, 129)
-    fine = 2 * np.arctan2((1 - c) * np.sin(grid / 2), (1 + c) * np.cos(grid / 2))
+    fine = 2 * np.arctan2(gap * np.sin(grid / 2), (1 + c) * np.cos(grid / 2))
     angles = np.unique(np.concatenate([grid, fine]))
-    return angles, np.maximum.accumulate(_bulk_mass(angles, c))
+    return angles, np.maximum.accumulate(_share_below(np.sin(angles / 2), np.cos(angles / 2), c, gap))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory._checks import Floats, closed_form, integer
-from theory.rmt._laws import LARGEST_ORDER, TailLaw, line, log, off_the_cut, one_scale, plane
+from theory.rmt._laws import LARGEST_ORDER, TailLaw, blockwise, line, off_the_cut, one_scale, plane
 
 
 @dataclass(frozen=True, init=False)
@@ -84,20 +84,23 @@ class Semicircle(TailLaw):
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Density, 0 outside the support."""
-        below, above = self._gaps(x)
-        # root by root: the product of the distances may underflow
-        return 2 / math.pi / self.sigma * np.sqrt(below) * np.sqrt(above)
+        low, high = self.edges
+        scale = 2 * math.pi * self.variance
+        return blockwise(lambda t: np.sqrt(np.maximum((t - low) * (high - t), 0.0)) / scale, line("x", x))
 
     def logpdf(self, x: ArrayLike) -> Floats:
         """Logarithm of the density, -inf where it is 0."""
-        below, above = self._gaps(x)
-        return math.log(2 / math.pi) - math.log(self.sigma) + (log(below) + log(above)) / 2
+        with np.errstate(divide="ignore"):
+            return np.log(self.pdf(x))
 
-    def _tails(self, x: Floats) -> tuple[Floats, Floats]:
-        below, above = self._gaps(x)
-        # mirrored beyond the centre: only the smaller tail is computed
-        tail = _kepler(4 * np.arctan2(np.sqrt(np.minimum(below, above)), np.sqrt(np.maximum(below, above))))
-        return np.where(below <= above, tail, 1 - tail), np.where(above <= below, tail, 1 - tail)
+    def _tail(self, x: Floats, *, upper: bool) -> Floats:
+        x = np.clip(-x if upper else x, *self.edges)  # the law is even
+        y = x / (2 * self.sigma)
+        found = 0.5 + (y * np.sqrt((1 - y) * (1 + y)) + np.arcsin(y)) / math.pi
+        # near the edge the three terms cancel
+        tail = y < _TAIL
+        found[tail] = _kepler(4 * np.arcsin(np.sqrt((x[tail] + 2 * self.sigma) / 4 / self.sigma)))
+        return found
 
     def _quantile(self, u: Floats, v: Floats) -> Floats:
         return np.where(u <= v, -2.0, 2.0) * self.sigma * np.cos(_inverse_kepler(np.minimum(u, v)) / 2)
@@ -131,11 +134,9 @@ class Semicircle(TailLaw):
         """R-transform, variance times `w`, real or complex."""
         return self.variance * plane("w", w)
 
-    def _gaps(self, x: ArrayLike) -> tuple[Floats, Floats]:
-        """Distances of `x` from the lower and the upper edge over the length of the support, clipped at 0."""
-        low, high = self.edges
-        x = np.clip(line("x", x), low, high)
-        return (x - low) / 4 / self.sigma, (high - x) / 4 / self.sigma
+
+_TAIL = -math.cos(0.25)
+"""Point of the law of radius 1 below which `_kepler` sums its series."""
 
 
 def _kepler(psi: Floats) -> Floats:

@@ -109,16 +109,13 @@ class TracyWidom(TailLaw):
         """Logarithm of the density, also where that is smaller than any float."""
         return blockwise(lambda t: _log_density(t, self.beta), line("x", x))
 
-    def _tails(self, x: Floats) -> tuple[Floats, Floats]:
-        """Probabilities of values <= `x` and > `x`."""
+    def _tail(self, x: Floats, *, upper: bool) -> Floats:
         log = _log_tail(x, self.beta)
-        small, rest = np.exp(log), -np.expm1(log)
-        left = x <= SPLIT
-        return np.where(left, small, rest), np.where(left, rest, small)
+        return np.where((x > SPLIT) == upper, np.exp(log), -np.expm1(log))
 
     def _quantile(self, u: Floats, v: Floats) -> Floats:
         """The point with probability `u` below it and `v` above, by Newton's method on the logarithm of a tail."""
-        left = u <= self._tails(np.array(SPLIT))[0]
+        left = u <= self._tail(np.array(SPLIT), upper=False)
         tail = np.where(left, u, v)
         log = np.log(np.where(tail > 0, tail, 0.5))
         # linear interpolation, in powers of the logarithm in which the quantile is nearly straight

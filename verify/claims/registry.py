@@ -436,7 +436,9 @@ def select_observations(
     found = observations(only)
     admit_observations(found, claims(only), _known_to(found) if only else entries())
     return tuple(
-        o for o in found if (o.id in claim if claim else o.tier in runs) and (not paper or o.paper in paper)
+        o.in_tier(tier)
+        for o in found
+        if (o.id in claim if claim else o.tier in runs) and (not paper or o.paper in paper)
     )
 
 

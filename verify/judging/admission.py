@@ -143,7 +143,7 @@ def observation_problems(observation: Observation) -> Iterator[str]:
         yield "have columns, each with a heading of its own"
     if not all(c.score and c.heading.strip() for c in o.columns):
         yield "name the score and the heading of each column"
-    if o.along and not all(_can_be_axis(point.get(o.along)) for point in o.points):
+    if o.along and not all(_can_be_axis(point.get(o.along)) for point in (*o.points, *o.brief)):
         yield f"have a tuple of different numbers {o.along!r} at every point"
     if o.replicates < 1 or not 0 < o.seconds < math.inf:
         yield "have at least one replicate and say how many seconds one takes"

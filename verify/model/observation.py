@@ -111,6 +111,8 @@ class Observation:
     replicates
         How many are drawn at each point, one by one, each a task of its own with a stream of its own; four times
         as many in the full tier.
+    brief
+        Points at which the default tier draws one replicate in place of all of these, if they take too long.
     seconds
         Measured cost of one replicate at one point on one core, for the progress bar and for nothing else.
     data
@@ -151,11 +153,20 @@ class Observation:
     cost: Callable[[Point], Cost] | None = None
     small: str = ""
     single: str = ""
+    brief: tuple[Point, ...] = ()
 
     @property
     def paper(self) -> str:
         """The short name of its paper."""
         return self.id.partition("/")[0]
+
+    def in_tier(self, tier: Tier) -> Observation:
+        """The observation as a tier draws it, with its note."""
+        if tier is Tier.FULL or not self.brief:
+            return self
+        shorter = "The numbers of this note are those of the full tier; here one replicate is drawn"
+        note = f"{self.note} {shorter}, at {len(self.brief)} of {len(self.points)} points."
+        return replace(self, points=self.brief, replicates=1, brief=(), note=note)
 
 
 def on_a_gpu(

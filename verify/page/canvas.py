@@ -6,6 +6,7 @@ last tick; lines are named where they are, so that no plot needs a legend.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -27,8 +28,8 @@ WIDTH, HEIGHT = 305.0, 148.0
 LEFT, RIGHT, ABOVE, BELOW = 30.0, 12.0, 17.0, 30.0
 """Points between the axes and the ends of the plot, which hold the names and ticks."""
 
-LETTERS, LINE = 20, 11.0
-"""Letters in a line of the name of a line, and points from one to the next."""
+LETTERS, LINE, APART = 20, 11.0, 2.5
+"""Letters in a line of the name of a line, points from one to the next, and points more between two names."""
 
 _TICKS: Any = {"length": 3, "width": 0.8, "pad": 2.5, "labelsize": 9.5, "labelcolor": PALETTE["muted"]}
 
@@ -120,6 +121,15 @@ def points_per_pixel(axes: Axes) -> float:
     return 72 / figure.dpi if figure is not None else 1.0
 
 
+def lines_of(name: str) -> list[str]:
+    r"""Return a name in short lines, which do not part a sign from its numbers.
+
+    >>> lines_of("of the schedule, 2 − L")
+    ['of the schedule,', '2\xa0−\xa0L']
+    """
+    return textwrap.wrap(re.sub(r" ([−+=/≤≥]) ", "\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", name), LETTERS)
+
+
 def name_lines(axes: Axes, piece: float = 0.0) -> None:
     """Write the labels of lines to the right of the axes, each at the end of its line and none on another.
 
@@ -134,14 +144,13 @@ def name_lines(axes: Axes, piece: float = 0.0) -> None:
         if len(known) and not str(line.get_label()).startswith("_"):
             end = float((line.get_transform() - axes.transAxes).transform(known[-1])[1])
             arrow = " ↑" if end > 1.01 else " ↓" if end < -0.01 else ""
-            ends.append(
-                (min(max(end, 0.0), 1.0), textwrap.fill(str(line.get_label()), LETTERS) + arrow, line)
-            )
-    above, needed = tall, LINE * sum(text.count("\n") + 1 for _, text, _ in ends)
+            ends.append((min(max(end, 0.0), 1.0), "\n".join(lines_of(str(line.get_label()))) + arrow, line))
+    heights = {text: LINE * (text.count("\n") + 1) + APART for _, text, _ in ends}
+    above, needed = tall, sum(heights[text] for _, text, _ in ends) - APART
     for end, text, line in sorted(ends, key=lambda end: -end[0]):
-        high = LINE * (text.count("\n") + 1)
+        high = heights[text] - APART
         top = max(min(end * tall + high / 2, above), needed)
-        above, needed, middle = top - high, needed - high, (top - high / 2) / tall
+        above, needed, middle = top - high - APART, needed - high - APART, (top - high / 2) / tall
         if piece:
             lead = Line2D([1 + 3 / width, 1 + piece / width], [end, middle])
             lead.update_from(line)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from verify.model import Verdict
-from verify.page.outcomes import FAILS, HOLDS, LIMITS, mark_of, statement_outcomes
+from verify.page.outcomes import CORRECTED, FAILS, HOLDS, LIMITS, SHORT, mark_of, statement_outcomes
 from verify.page.statements import rows_of_claims
 from verify.page.wording import percent
 from verify.results import JudgedCounts, Promise, Results, Row, Suite
@@ -95,7 +95,8 @@ def _outcomes(counts: Counter[str], statements: bool) -> list[tuple[str, str]]:
     total, holding = counts.total(), counts[HOLDS]
     what = ("statement" if statements else "claim") + "s" * (total != 1)
     words = {
-        LIMITS: "within limits or once corrected",
+        LIMITS: SHORT[LIMITS],
+        CORRECTED: SHORT[CORRECTED],
         FAILS: "does not" if counts[FAILS] == 1 else "do not",
         "undecided": "undecided",
         "broken": "crashed",

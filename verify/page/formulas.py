@@ -18,6 +18,7 @@ SIZED = re.compile(r"\\([Bb]igg?)[lmr]?\s*\\([lr]?[vV]ert\b|[lr]angle\b|[lr]brac
 """Delimiters of a given size, which the converter knows only as characters."""
 
 _BAR = re.compile('<mo(?: stretchy="false")?>(&#x02016;|&#x0007C;)</mo>')
+_SCRIPTED = re.compile(r"(\\[Bb]igg?[r]?\s*\\?[)\]}|‖])(?=[\^_])")
 _PRIMED = re.compile(r"(_(?:\{[^{}]*\}|\w))'(?!['^])")
 
 LONGEST_FORMULA = 5000
@@ -85,7 +86,8 @@ def _mathml(latex: str, display: bool) -> Markup | None:
         return None
     try:
         # the converter sets a prime behind an index, and bars with room around them and as tall as their indices
-        latex = _PRIMED.sub(r"\1^{\\prime}", SIZED.sub(_sized, latex.strip()))
+        # browsers do not enlarge a bracket that has an index or a power
+        latex = _SCRIPTED.sub(r"\1{}", _PRIMED.sub(r"\1^{\\prime}", SIZED.sub(_sized, latex.strip())))
         text = convert(latex, display="block" if display else "inline")
         text = _BAR.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', text)
         root = ElementTree.fromstring(text)  # noqa: S314 - made by the converter just now, not fetched

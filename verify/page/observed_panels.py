@@ -107,7 +107,7 @@ def _panel(
     def draw(axes: Axes) -> None:
         ends = padded_ends([0.5, len(x) + 0.5] if counted else x.tolist(), logarithmic=decades)
         names = {float(at): wording.numeral(float(at), 4) for at in x}
-        across = plain_scale(made.axis, ends, logarithmic=decades)
+        across = plain_scale(typeset(made.axis), ends, logarithmic=decades)
         up = plain_scale("\n".join(title), limits, logarithmic=logarithmic)
         dress(
             axes,

@@ -1,4 +1,4 @@
-"""Outcome of a statement: holds, holds within limits or once corrected, does not hold as stated."""
+"""Outcome of a statement: holds, holds within limits, holds once corrected, does not hold as stated."""
 
 from __future__ import annotations
 
@@ -9,53 +9,51 @@ from verify.model import Standing, Verdict
 from verify.results import Results, Row
 
 __all__ = [
-    "FAILS",
-    "HOLDS",
-    "LIMITS",
-    "MARKS",
-    "OUTCOMES",
-    "SEEN",
-    "limit_of",
-    "mark_of",
-    "outcome_of",
-    "reading_mark",
+    "CORRECTED", "FAILS", "HOLDS", "LIMITS", "MARKS", "SEEN", "SHORT", "mark_of", "outcome_of", "reading_mark",
     "statement_outcomes",
-]
+]  # fmt: skip
 
-HOLDS, LIMITS, FAILS, SEEN = "holds", "limits", "fails", "seen"
+HOLDS, LIMITS, CORRECTED, FAILS, SEEN = "holds", "limits", "corrected", "fails", "seen"
 
-OUTCOMES = {
+SHORT = {
     HOLDS: "holds",
-    LIMITS: "holds within limits or once corrected",
+    LIMITS: "within limits",
+    CORRECTED: "once corrected",
+    FAILS: "does not hold",
+    SEEN: "not judged",
+}
+"""Outcomes in short; each has a mark of its own: circle, triangle up or down, diamond, ring."""
+
+MARKS = {
+    **SHORT,
+    LIMITS: "holds within limits",
+    CORRECTED: "holds once corrected",
     FAILS: "does not hold as stated",
     SEEN: "reported, not judged",
+    "undecided": "undecided",
+    "broken": "crashed",
 }
-"""Outcomes in words; each has a mark of its own: circle, triangle, diamond, ring."""
-
-MARKS = OUTCOMES | {"undecided": "undecided", "broken": "crashed"}
 """Marks in words; what has no verdict has a square or a cross."""
 
 
 def outcome_of(rows: Iterable[Row]) -> str:
     """Return the outcome of a statement, or of a claim, from its rows.
 
-    A statement does not hold as stated if a reading under its own condition disagrees. It has limits if only a misprint
-    disagrees, or a reading outside the condition, or if what is judged is a corrected formula. Without rows it was seen
-    and not judged.
+    A statement does not hold as stated if a reading under its own condition disagrees. It has limits if a reading
+    outside the condition disagrees. It holds once corrected if only a misprint disagrees, or if what is judged is a
+    corrected formula. Without rows it was seen and not judged.
     """
     found = SEEN
     for row in rows:
         if row.verdict == Verdict.DISAGREES and row.standing == Standing.AS_STATED:
             return FAILS
-        limited = row.verdict == Verdict.DISAGREES or row.standing == Standing.CORRECTED
-        found = LIMITS if limited or found == LIMITS else HOLDS
+        if row.verdict == Verdict.DISAGREES and row.standing == Standing.OUTSIDE:
+            found = LIMITS
+        elif row.verdict == Verdict.DISAGREES or row.standing == Standing.CORRECTED:
+            found = LIMITS if found == LIMITS else CORRECTED
+        elif found == SEEN:
+            found = HOLDS
     return found
-
-
-def limit_of(rows: Iterable[Row]) -> str:
-    """Return in what way a statement is limited: to a corrected formula, or to its condition."""
-    failing = {row.standing for row in rows if row.verdict == Verdict.DISAGREES}
-    return "within limits" if Standing.OUTSIDE in failing else "once corrected"
 
 
 def mark_of(rows: Iterable[Row]) -> str:

@@ -12,7 +12,6 @@ Where all panels are asked for, the deviations in margins are below the first tw
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -33,13 +32,14 @@ from verify.page.axes import (
 )
 from verify.page.canvas import (
     ABOVE,
+    APART,
     BELOW,
-    LETTERS,
     LINE,
     Scale,
     draw_law,
     draw_rival,
     dress,
+    lines_of,
     name_lines,
     points_per_pixel,
 )
@@ -138,7 +138,7 @@ def _view_panel(row: Row, view: View, width: float) -> Panel:
     rivals = dict.fromkeys(name for track in view.tracks for name in track.rivals)
     dashes = {name: dashes_of(k) for k, name in enumerate(rivals)}
     names = [*map(typeset, dashes), *(track.name for track in view.tracks)]
-    named = [textwrap.wrap(name, LETTERS) for name in names]
+    named = list(map(lines_of, names))
     texts = [width_of(f"{line} ↑", 9.5) for lines in named for line in lines]
     up = plain_scale("", limits, logarithmic=view.decades)
     left = max(LEFT, 10 + max((width_of(text, 9.5) for text in up.texts.values()), default=0.0))
@@ -162,7 +162,8 @@ def _view_panel(row: Row, view: View, width: float) -> Panel:
                           size=4.2 if point.verdict else 3.4)  # fmt: skip
 
     note = f"Line and band: predicted, with margin; marks: measured, with intervals{view.note}."
-    return Panel(max(142.0, LINE * len(texts)), draw, note, left, right, TOP + lift, BELOW + 6 + drop)
+    height = LINE * len(texts) + APART * len(named)
+    return Panel(max(142.0, height), draw, note, left, right, TOP + lift, BELOW + 6 + drop)
 
 
 def dashes_of(k: int) -> tuple[float, ...]:
@@ -313,8 +314,8 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     )
     numbers = [_numbers(row, point) for point in points] if names else []
     head = found.measured + f" ({found.predicted})" * (not _from_zero(row))
-    left = 10 + max((width_of(line, 9.5) for name in names for line in name.split("\n")), default=4.0)
-    right = RIGHT + max((8 + width_of(text, 9.0) for text in (head, *numbers) if names), default=0.0)
+    left = 14 + max((width_of(line, 9.5) for name in names for line in name.split("\n")), default=0.0)
+    right = RIGHT + max((12 + width_of(text, 9.0) for text in (head, *numbers) if names), default=0.0)
     # the distance of two laws from a third says nothing of theirs
     rivals = {} if row.kind == Kind.DISTRIBUTION else _rivals(points)
     if not names:
@@ -331,7 +332,8 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     said = [row.quantity] if names else [row.quantity, count, "rivals at their farthest" * bool(rivals)]
     title, lift = _named(row, "; ".join(filter(None, said)), width - 2 * EDGE)
     along, drop = _named(row, x.name, width - 2 * EDGE - right)
-    above = (TOP + lift if title else 8.0) + LINE * (len(rivals) + bool(names))
+    rise = LINE if names else 4.0  # room below the rivals for the heading of the numbers, or for marks
+    above = (TOP + lift if title else 8.0) + LINE * len(rivals) + rise * bool(names or rivals)
     pitch = _pitch(names) if names else STRIP / len(points)
     last, shown = 0.5 - len(points), {float(-place): name for place, name in enumerate(names)}
 
@@ -339,7 +341,7 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
         lines = Scale(title, (last, 0.5), [*shown], texts=shown)
         dress(axes, x._replace(name=along), lines, left=left, above=above)
         axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0)
+        axes.tick_params(axis="y", length=0, pad=6)
         low, high = _agreeing(row, x.ends, -1.0, 1.0)
         axes.fill_between([x.ends[0] if exact else low, high], last, 0.5, color=PALETTE["band"], lw=0)
         if not exact:
@@ -348,7 +350,7 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
             pieces = [part for value in values for part in (value, value, math.nan)]
             heights = [part for place in range(len(values)) for part in (0.5 - place, -0.5 - place, math.nan)]
             draw_rival(axes, pieces, heights, ls=(0, dashes_of(k)))
-            _draw_key(axes, name, k, -left, 6 + LINE * (k + bool(names)))
+            _draw_key(axes, name, k, -left, 6 + LINE * k + rise)
         for place, point in enumerate(points):
             draw_measured(
                 axes, _in_margins(point), -place, "x", x.ends, size=4.6 if names else 3.0, said=tip(point),
@@ -385,11 +387,19 @@ def _write(
 
 def _named_points(row: Row, room: float) -> tuple[list[PointOutcome], list[str]]:
     """Points with their names; many, or such that need too much room, sorted and without names."""
-    points = row.points
+    points = _in_order(row.points)
     names = ["\n".join(in_lines(name, room, 9.5)) for name in short_names([p.parameters for p in points])]
     if len(points) <= FEW and _pitch(names) * len(points) <= TALLEST:
         return points, names
     return sorted(points, key=lambda p: -np.nan_to_num(wording.deviation(p), nan=math.inf)), []
+
+
+def _in_order(points: Sequence[PointOutcome]) -> list[PointOutcome]:
+    """Return the points by what tells them apart, where that is numbers."""
+    names = _distinguishing([p.parameters for p in points])
+    found = [[p.parameters.get(name) for name in names] for p in points]
+    plain = all(isinstance(value, int | float) for values in found for value in values)
+    return sorted(points, key=lambda p: [p.parameters[name] for name in names]) if plain else [*points]
 
 
 def _pitch(names: Sequence[str]) -> float:
@@ -434,6 +444,12 @@ def short_names(values: Sequence[Mapping[str, Any]]) -> list[str]:
     >>> short_names([{"law": "relu", "dim": 7, "k": 1}, {"law": "relu", "dim": 7, "k": 2}])
     ['k = 1', 'k = 2']
     """
+    kept = _distinguishing(values)
+    return [brief({name: at[name] for name in kept if name in at}) for at in values]
+
+
+def _distinguishing(values: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return as few parameters as tell all apart, those first that all have and that are short."""
     names = list(dict.fromkeys(name for at in values for name in at))
 
     def kinds(chosen: Sequence[str]) -> int:
@@ -441,10 +457,13 @@ def short_names(values: Sequence[Mapping[str, Any]]) -> list[str]:
 
     kept: list[str] = []
     while kinds(kept) < kinds(names):
-        kept.append(
-            max(names, key=lambda name: (kinds([*kept, name]), -len(brief({name: values[0].get(name)}))))
-        )
-    return [brief({name: at[name] for name in kept if name in at}) for at in values]
+
+        def use(name: str) -> tuple[int, bool, int]:
+            everywhere = all(name in at for at in values)
+            return kinds([*kept, name]), everywhere, -len(brief({name: values[0].get(name)}))
+
+        kept.append(max(names, key=use))
+    return kept
 
 
 # --- names of points

@@ -174,25 +174,6 @@ def _style(style: str, start: str = "") -> str:
     return ";".join(part for part in parts if part and part not in SHARED and part.startswith(start))
 
 
-def save_all(results: Results, folder: Path) -> list[Path]:
-    """Write SVG and PNG of every row that measured something, and of observations.
-
-    Raises
-    ------
-    ValueError
-        If the folder cannot be written.
-    """
-    mark = stamp(results)
-    figures = {row.id: agreement(row, mark) for row in results.rows if row.points}
-    figures |= {made.id: figure for made in results.observations if (figure := observation(made, mark))}
-    names = wording.slugs(figures)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return [path for name, made in figures.items() for path in save_figure(made, folder / names[name])]
-    except OSError as error:
-        raise ValueError(f"plots cannot be written to {folder}: {error.strerror or error}") from None
-
-
 def save_figure(figure: Figure, stem: Path) -> list[Path]:
     """Write a figure as SVG and PNG, both or none of them; returns their paths."""
     files = {stem.with_name(f"{stem.name}.{form}"): _render(figure, form) for form in ("svg", "png")}

@@ -53,10 +53,19 @@ def first_authors(results: Results) -> dict[str, str]:
     found: dict[str, str] = {}
     for paper, rows in rows_by_paper(results).items():
         authors = next((known.authors for known in results.suite.papers if known.id == paper), paper)
-        first, *more = authors.split(";")
-        name = re.sub(r"^([^ ,]+).*\((\d{4})\).*", r"\1 \2", first) + f" and {len(more)} more" * bool(more)
+        name = short_authors(authors)
         found[paper] = "Our own laws" if all(row.standing in NOT_OF_A_PAPER for row in rows) else name
     return found
+
+
+def short_authors(authors: str) -> str:
+    """The first author and year of the first of several papers, and how many papers more.
+
+    >>> short_authors("Malladi et al. (2022); Li et al. (2024); Marek et al. (2025)")
+    'Malladi 2022 and 2 more'
+    """
+    first, *more = authors.split(";")
+    return re.sub(r"^([^ ,]+).*\((\d{4})\).*", r"\1 \2", first) + f" and {len(more)} more" * bool(more)
 
 
 def first_sentence(text: str) -> str:
@@ -176,14 +185,15 @@ def how_closely(row: Row) -> str:
     )
     if row.kind == Kind.PROPORTION and len(predicted) == 1:
         measured = wording.numeral(_worst(row.points, _deviation).measured, 2)
-        return f"{measured_quantity(row)} {measured}, {said}"
+        return f"{measured_quantity(row)}: {measured}, {said}"
     return said + limit
 
 
 def measured_quantity(row: Row) -> str:
     """What the numbers of a row are, in short."""
-    if row.kind == Kind.EXPONENT or row.quantity.removeprefix("local ").startswith("exponent "):
-        return "exponent"
+    exponent = re.match(r"(?:local )?exponent of .*?( in (?!.* in ).*)?$", row.quantity)
+    if exponent or row.kind == Kind.EXPONENT:
+        return f"exponent{(exponent and exponent[1]) or ''}"
     return re.split(r" (?:whose|less|in which|where) |,", row.quantity)[0]
 
 
@@ -207,7 +217,7 @@ def how_far(row: Row) -> str:
         predicted, measured = (wording.numeral(value, 3) for value in (point.predicted, point.measured))
         if row.kind == Kind.DISTRIBUTION:
             return f"distribution functions {measured} apart"
-        return f"{measured_quantity(row)} {predicted}, measured {measured}"
+        return f"{measured_quantity(row)}: {predicted}, measured {measured}"
     side = "large" if over > 1 else "small"
     if ratios.off_by(over) >= TIMES:
         return f"{wording.numeral(ratios.off_by(over), 2)} times too {side}"

@@ -68,7 +68,8 @@ def closing_text(
     if not tabled(results, table):
         return "\n".join([*screen(results, to_look_at(results, bad), tail), *tail])
     lines = terminal.table(legible(results.rows), colour=colour) if results.rows else []
-    blocks = [terminal.observed_block(legible(results.observations))] * bool(results.observations)
+    names = ", ".join(made.id for made in legible(results.observations))
+    blocks = [f"observed, not judged; the page has their tables: {names}"] * bool(names)
     blocks += [f"\n{item.error}{terminal.surprise_block(item)}" for item in legible([*bad])]
     return "\n".join([*lines, *blocks, *tail])
 

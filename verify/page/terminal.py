@@ -17,7 +17,9 @@ from verify.claims.registry import PAPER, count_statements, whose, whose_claim
 from verify.escapes import escaped
 from verify.judging.judge import labels
 from verify.model import AnyClaim, raised
-from verify.page import ratios, wording
+from verify.model.inventory import Paper
+from verify.page import wording
+from verify.page.statements import short_authors
 from verify.page.vocabulary import SYMBOLS
 from verify.results import InventoryRow, Observed, PointOutcome, Row
 
@@ -59,35 +61,23 @@ def _cells(row: Row, first: str) -> list[str]:
 
 
 def statement_lines(rows: Sequence[InventoryRow], claims: Mapping[str, AnyClaim]) -> list[str]:
-    """Return the statements of the papers, each with what judges or shows it, or the reason why nothing does.
+    """Return a line for each statement, with what judges or shows it, or the reason why nothing does.
 
-    A claim is told with whose it is where it is not of the paper's own words. `claims` are those named by the rows, by
-    their ids, which are never cut.
+    A statement or claim that is not of the paper's own words is told with whose it is. `claims` are those named by the
+    rows. Lines are wrapped on a terminal only, so that a pipe can search them; no id is ever cut.
     """
-    names = {id(row): whose(row, claims) for row in rows}
-    cells = [(row.id, names[id(row)], row.status) for row in rows]
-    widths = [max(map(len, (head, *column))) for head, *column in zip(HEADS, *cells, strict=True)]
-    room, lines = columns(), list[str]()
-    for row, paper in zip(rows, [None, *(row.paper for row in rows)], strict=False):
-        if row.paper != paper:
-            lines += ["", row.paper, f"  {_columns(HEADS, widths)}  statement"]
-        first = f"  {_columns((row.id, names[id(row)], row.status), widths)}  "
-        lines += wrapped_text(escaped(row.title), room, " " * len(first), first)
-        inner = " " * (4 + widths[0])
-        for name in row.claims:
-            other = whose_claim(claims[name])
-            lines.append(f"{inner}{name}" + f" ({other})" * (other not in (PAPER, names[id(row)])))
-        lines += [f"{inner}{name} (observed)" for name in row.observations]
-        reason = escaped(f"({row.reason})" if row.claims and row.reason else row.reason)
-        lines += wrapped_text(reason, room, inner)
-    return lines[1:]
-
-
-def _many(count: int, name: str) -> str:
-    return f"{count} {name}{'s' * (count != 1)}"
-
-
-HEADS = ("entry", "whose", "status")
+    width, lines = max((len(f"{row.paper} {row.id}") for row in rows), default=0), list[str]()
+    for row in rows:
+        origin = whose(row, claims)
+        others = {name: whose_claim(claims[name]) for name in row.claims}
+        named = [name + f" ({o})" * (o not in (PAPER, origin)) for name, o in others.items()]
+        named += [f"{name} (observed)" for name in row.observations]
+        status = row.status + f", {origin}" * (origin != PAPER)
+        reason = f"({row.reason})" if row.reason else ""
+        told = (f"{row.paper} {row.id}".ljust(width), status, f"{row.title}:" if named else row.title)
+        line = escaped("  ".join(filter(None, (*told, ", ".join(named), reason))))
+        lines += wrapped_text(line, columns(), "    ", "") if sys.stdout.isatty() else [line]
+    return lines
 
 
 def wrapped_text(text: str, width: int, indent: str, first: str | None = None) -> list[str]:
@@ -108,27 +98,31 @@ def wrapped_text(text: str, width: int, indent: str, first: str | None = None) -
     )
 
 
-def _columns(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
-
-
-def statement_head(rows: Sequence[InventoryRow], claims: Mapping[str, AnyClaim]) -> list[str]:
-    """Return what is counted, how often it is there, and what the words mean."""
-    counts = count_statements(rows)
+def statements_by_paper(
+    rows: Sequence[InventoryRow], claims: Mapping[str, AnyClaim], papers: Sequence[Paper]
+) -> list[str]:
+    """Return a screen with the papers, how many statements of each are judged by how many claims, and all counts."""
+    table: list[tuple[str, ...]] = []
+    for paper in papers:
+        own = [row for row in rows if row.paper == paper.id]
+        judging = {name for row in own for name in row.claims}
+        judged = sum(bool(row.claims) for row in own)
+        table.append((paper.id, *map(str, (len(own), judged, len(judging))), short_authors(paper.authors)))
     others = Counter(whose(row, claims) for row in rows if row.ours)
-    listed = ", ".join(f"{count} {status}" for status, count in counts.items())
-    papers = f"{sum(counts.values())} made by papers ({listed})" if counts else ""
-    beside = " and ".join(f"{count} {name}" for name, count in sorted(others.items()))
+    counts = {"made by papers": sum(not row.ours for row in rows), **dict(sorted(others.items()))}
+    states = ", ".join(f"{count} {status}" for status, count in count_statements(rows).items())
     judging = {name for row in rows for name in row.claims}
     readings = sum(len(labels(claims[name])) for name in judging)
     texts = (
-        f"{_many(len(rows), 'statement')}: {'; '.join(filter(None, (papers, beside)))}.",
-        f"They are judged by {_many(len(judging), 'claim')}, in {_many(readings, 'reading')}.",
-        "A statement is one entry: what a paper says, or a related law that is known elsewhere or ours.",
+        f"{len(rows)} statements: {', '.join(f'{count} {name}' for name, count in counts.items())}.",
+        f"Status of those made by papers: {states}.",
+        f"They are judged by {len(judging)} claims, in {readings} readings.",
         "A claim is a prediction, the measurement it is compared with, and a margin declared before the run.",
         "A reading is a formula of a claim with its own verdict: a misprint and its correction are two readings.",
+        "To list statements: losscurv claims overlap, losscurv claims --paper edge, losscurv claims --entry B13",
     )
-    return [line for text in texts for line in wrapped_text(text, columns(), "  ", "")]
+    found = [line for text in texts for line in wrapped_text(text, columns(), "  ", "")]
+    return [*fitted_table(("paper", "statements", "judged", "claims", "authors"), table), "", *found]
 
 
 def console(file: IO[str] | None = None, *, colour: bool | None = None) -> Console:
@@ -185,19 +179,6 @@ def _cells_with_headings(head: Sequence[str], cells: Sequence[str], room: int) -
     """Return the cells of a row with their headings, as indented lines below its first cell."""
     named = (f"{name} {cell}" for name, cell in zip(head, cells, strict=True) if cell)
     return wrapped_text(", ".join(named), room, " " * 4)
-
-
-def observed_block(observations: Sequence[Observed]) -> str:
-    """A line per observation, and one per column of ratios: where most of them lie, and the farthest from 1."""
-    lines = ["observed, not judged; ratios are predicted over measured, 1 is perfect"]
-    for made in observations:
-        rows = sum(len(group.rows) for group in made.groups)
-        facts = f"{rows} rows, {made.replicates} replicates, {made.seconds:.1f} s"
-        lines.append(f"  {made.id}: {'BROKEN' if made.error else facts}")
-        for heading, values in ratios.ratio_columns(made).items():
-            name = textwrap.shorten(heading, 42, placeholder="...")
-            lines.append(f"    {name:<42}  {ratios.middle_and_worst(values, 3, plain=True)}")
-    return "\n".join(lines)
 
 
 def surprise_block(row: Row | Observed) -> str:

@@ -370,7 +370,7 @@ def _value(value: Any) -> str:
         return numeral(value)
     if isinstance(value, list | tuple):
         return f"({', '.join(map(_value, value))})"
-    return str(value)
+    return str(value).replace("_", " ")
 
 
 def _plus_minus(value: float, half: float, digits: int, plain: bool) -> str:

@@ -20,17 +20,17 @@ def add(commands: Any, command: Command) -> None:
     _put(
         measure,
         ("--top", "number of largest eigenvalues (default 10)", "N", int, 10),
-        ("--layers", "measure each layer too (about 80 products per layer)"),
-        ("--factors", "errors of KFAC and EKFAC (about 40 products per layer)"),
+        ("--layers", "measure each layer too (50 passes per layer)"),
+        ("--factors", "errors of KFAC and EKFAC (13 passes per layer)"),
         ("--save-vectors", "save the top eigenvectors of the Hessian", "FILE", str, None),
-        ("--probes", "random vectors per estimate at first (default 20)", "N", int, 20),
         ("--tolerance", "relative standard error to aim for (default 0.05)", "SHARE", float, 0.05),
         (
             "--budget",
-            "most matrix-vector products (default 3000); the first estimates (about 500 for --top 10) are always made",
+            "most passes, each the cost of one forward and backward pass (default: those for the largest eigenvalue,"
+            " and 200)",
             "N",
-            int,
-            3000,
+            float,
+            None,
         ),
     )
     plan = command(
@@ -117,7 +117,7 @@ def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
         ),
         (
             "--checkpoint",
-            f"state_dict to load{', or a quoted pattern of files' * measured}; code in it is never run",
+            "state_dict to load; code in it is never run",
             "FILE",
             str,
             None,

@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,14 +90,15 @@ def draw_here(
     simulate: Callable[..., Any],
     point: Point,
     device: str,
+    indices: Sequence[int],
     **arguments: Any,
-) -> tuple[BlockResult, Origin]:
-    """Return the result of `draw`, and the origin of this process, which may be a worker."""
+) -> tuple[list[BlockResult], Origin]:
+    """Return what `draw` makes of each block, and the origin of this process, which may be a worker."""
     # First, for this drops the cached images of a file that was replaced: a draw from them would be filed
     # under the hash of the new file.
     _images(point.get("images", DIGITS))
-    result = draw(simulate=simulate, point=point, device=device, **arguments)
-    return result, origin(simulate, point, device)
+    results = [draw(simulate=simulate, point=point, device=device, index=i, **arguments) for i in indices]
+    return results, origin(simulate, point, device)
 
 
 def why_not_stored(here: Origin, there: Origin) -> str:

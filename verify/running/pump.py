@@ -28,6 +28,12 @@ from verify.running.settings import COUNTED, Settings
 from verify.running.store import Store
 from verify.running.workers import Call, Calls, WorkerLostError
 
+SHORT = 0.02
+"""Seconds of a call worth its way to a worker and back: as many blocks are drawn in one, once their cost is known."""
+
+MOST_AT_ONCE = 32
+"""Most blocks of a call."""
+
 
 class Draws(ABC):
     """Blocks of one simulator at one point; what is made of them is up to those who ask.
@@ -93,6 +99,15 @@ class Draws(ABC):
     def fresh(self) -> float:
         """Share of the finished blocks that were drawn in this run, not read from the store."""
         return self.drawn / self._received if self._received else 0.0
+
+    @property
+    def at_once(self) -> int:
+        """Number of blocks that one call draws."""
+        if not self.drawn:
+            return 1
+        # A clock may be too coarse to show that a block takes any time.
+        each = max(self.seconds / self._received, SHORT / MOST_AT_ONCE)
+        return max(1, int(SHORT / each))
 
     def next_block(self) -> int | None:
         """Return the index of the next block to draw, None if none is wanted; stored blocks are received at once."""
@@ -215,12 +230,19 @@ class Pump:
         """Return calls for at most `most` blocks that these runs want."""
         wanted: list[Call] = []
         for run in runs:
-            while len(wanted) < most and (index := self._next_block(run)) is not None:
-                wanted.append(self._block(run, index))
+            while len(wanted) < most and (indices := self._next_blocks(run)):
+                wanted.append(self._call(run, indices))
             # Stored blocks may have completed this run: it must not wait for more blocks to be sent.
             if self._complete:
                 break
         return wanted
+
+    def _next_blocks(self, run: Draws) -> list[int]:
+        """Return the indices of the next blocks that one call draws."""
+        found: list[int] = []
+        while len(found) < run.at_once and (index := self._next_block(run)) is not None:
+            found.append(index)
+        return found
 
     def _next_block(self, run: Draws) -> int | None:
         before = run.replicates
@@ -233,31 +255,34 @@ class Pump:
             self._mark_if_complete(run)
         return index
 
-    def _block(self, run: Draws, index: int) -> Call:
+    def _call(self, run: Draws, indices: list[int]) -> Call:
         arguments: dict[str, Any] = {
             "draw": run_block if run.size == BLOCK else partial(run_block, size=run.size),
             "simulate": run.simulate,
             "experiment": run.name,
             "point": run.point,
             "seed": self.settings.seed,
-            "index": index,
+            "indices": indices,
             "device": self.settings.device,
             "counted": self._drawn_by == COUNTED,
         }
-        return Call(partial(self._receive, run, index), draw_here, arguments)
+        return Call(partial(self._receive, run, indices), draw_here, arguments)
 
-    def _receive(self, run: Draws, index: int, future: Future[tuple[BlockResult, Origin]]) -> None:
+    def _receive(
+        self, run: Draws, indices: list[int], future: Future[tuple[list[BlockResult], Origin]]
+    ) -> None:
         # Another block broke this run: its claims are broken whatever this one says.
         if run.error:
             return
         try:
-            result, there = future.result()
-            # Raises if the worker has other code: then the block counts for nothing.
+            results, there = future.result()
+            # Raises if the worker has other code: then the blocks count for nothing.
             unfit = why_not_stored(run.origin, there)
-            if self.store is not None and run.key is not None:
-                self.store.leave_out(unfit) if unfit else self.store.add(run.key, index, result)
-            run.drawn += 1
-            run.receive(index, result)
+            for index, result in zip(indices, results, strict=True):
+                if self.store is not None and run.key is not None:
+                    self.store.leave_out(unfit) if unfit else self.store.add(run.key, index, result)
+                run.drawn += 1
+                run.receive(index, result)
             self._mark_if_complete(run)
         except Exception as error:  # breaks the claims on this run and no others
             run.fail(error)

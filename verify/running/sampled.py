@@ -18,8 +18,8 @@ from verify.judging.judge import (
     readings,
     replicates_fixed,
 )
-from verify.model import SPANS_SIZES, AnyClaim, Claim, Experiment, Verdict
-from verify.results import PointOutcome, Row
+from verify.model import SPANS_SIZES, AnyClaim, Claim, Experiment, Kind, Verdict
+from verify.results import PointOutcome, RivalOutcome, Row
 from verify.running.pump import Draws, Pump, traceback_of
 from verify.running.rows import broken_row, claim_row
 from verify.running.settings import Settings
@@ -63,22 +63,31 @@ class Sampled:
         return [claim_row(claim, reading, found, seconds, self._settings) for reading in found]
 
     def _draw_until_rivals_rejected(self, claim: Claim, own: Reading, runs: Sequence[Run]) -> None:
-        """Draw further replicates of a decided claim until each rival is rejected somewhere or the budget ends."""
+        """Draw further replicates of a decided claim until each rival is rejected somewhere or the budget ends.
+
+        They are drawn at one point at a time, the one where a rival that is left lies farthest from what was
+        measured, in half-widths: there it takes the fewest.
+        """
         trials = [(run, trial) for run in runs for trial in run.trials_of(claim, own)]
         # The guards withhold a rival's own interval for longer: its deviations are larger and more skewed.
         while all(trial.decided for _, trial in trials):
-            rivals = [rival for run, trial in trials for rival in trial.outcome(run.scores).rivals]
-            missed = set(claim.rivals).difference(rival.name for rival in rivals if rival.rejected)
+            found = [(run, trial, trial.outcome(run.scores).rivals) for run, trial in trials]
+            rejected = {rival.name for *_, rivals in found for rival in rivals if rival.rejected}
             going = [
-                (run, trial, n) for run, trial in trials if missed and (n := run.next_look(trial.last_look))
+                (trial.half_widths_to(rival), n, run, trial)
+                for run, trial, rivals in found
+                if (n := run.next_look(trial.last_look))
+                for rival in rivals
+                if rival.name not in rejected
             ]
-            for run, _, n in going:
-                run.draw_on(n)
-            finish([run for run, _, _ in going], self._pump)
-            if not going or any(run.error for run, _, _ in going):
+            if not going:
                 return
-            for run, trial, n in going:
-                trial.look(run.scores, n)
+            _, n, run, trial = max(going, key=lambda option: (option[0], -option[1]))
+            run.draw_on(n)
+            finish([run], self._pump)
+            if run.error:
+                return
+            trial.look(run.scores, n)
 
     def _runs_of(self, claim: Claim, alpha: float) -> list[Run]:
         experiment, runs = claim.experiment, list[Run]()
@@ -146,10 +155,23 @@ class _Trial:
         return bool(self.judgement) and self.judgement.verdict is not Verdict.UNDECIDED and not self.error
 
     @property
+    def last(self) -> Judgement | None:
+        """The last judgement, None before the first."""
+        return self.later or self.judgement
+
+    @property
     def last_look(self) -> int:
         """Replicates of the last judgement, 0 before the first."""
-        last = self.later or self.judgement
-        return last.replicates if last else 0
+        return self.last.replicates if self.last else 0
+
+    def half_widths_to(self, rival: RivalOutcome) -> float:
+        """Distance of a rival from what was last measured, in half-widths; negative on the side where a bound holds."""
+        if self.last is None or not 0 < self.last.interval.half_width < math.inf:
+            return 0.0
+        gap = (rival.value - self.last.interval.estimate) / self.last.interval.half_width
+        if self.claim.kind in (Kind.AT_LEAST, Kind.AT_MOST):
+            return gap if self.claim.kind is Kind.AT_LEAST else -gap
+        return abs(gap)
 
     @property
     def settled(self) -> bool:

@@ -6,7 +6,8 @@ import torch
 from numpy.testing import assert_allclose
 
 from simulate.eigenvalues import extremes
-from simulate.lanczos import Operator, quadrature, warm_start
+from simulate.lanczos import Operator, as_operator, quadrature, warm_start
+from simulate.lanczos.gauss import recurrence
 from simulate.lanczos.rows import dots, inner_products, length, row_lengths
 from tests.simulate.dense_matrices import rng, rotated
 
@@ -33,10 +34,33 @@ def test_no_second_copies_of_converged_eigenvalues_appear(large: list[float]) ->
     assert_allclose(weights[nodes > 2], 1 / len(values), rtol=1e-9)
 
 
-def test_a_start_in_an_invariant_subspace_stops_there() -> None:
+@pytest.mark.parametrize(
+    ("dtype", "size"), [(np.float64, 1e-160), (np.float64, 1.0), (np.float64, 1e160), (np.float32, 1.0)]
+)
+@pytest.mark.parametrize("large", [[1.0], [50.0, 100.0], [1e3] * 3])
+def test_copies_of_converged_eigenvalues_leave_integrals_of_smooth_functions(
+    large: list[float], dtype: type, size: float
+) -> None:
+    """The recurrence of three terms finds the top many times over, and divides its weight among the copies."""
+    values, starts = np.r_[np.linspace(0, 1, 150), large], rng(1).standard_normal((2, 150 + len(large)))
+    found = recurrence(as_operator(np.diag(size * values).astype(dtype)), starts, 90).quadrature()
+    shares = starts**2 / (starts**2).sum(1, keepdims=True)
+    for at, width in ((0.5, 0.2), (0.9, 0.1), (50.0, 1.0)):
+        by_nodes, exact = (
+            (weight * np.exp(-(((value - at) / width) ** 2) / 2)).sum(1)
+            for value, weight in ((found.nodes / size, found.weights), (values, shares))
+        )
+        assert_allclose(by_nodes, exact, rtol=0, atol=8 * np.finfo(dtype).eps * max(large))
+
+
+@pytest.mark.parametrize("kind", ["re-orthogonalised", "three terms"])
+def test_a_start_in_an_invariant_subspace_stops_there(kind: str) -> None:
     values = np.array([-2.0, -2.0, -1.0, 3.0, 3.0, 3.0, 7.0])
     starts = np.array([[1.0, 1, 0, 2, 0, 1, 0], [0, 0, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1]])
-    nodes, weights = quadrature(np.diag(values), starts, 6)
+    matrix = as_operator(np.diag(values))
+    nodes, weights = (
+        quadrature(matrix, starts, 6) if kind[0] == "r" else recurrence(matrix, starts, 6).quadrature()
+    )
     exact = [{-2.0: 2 / 7, 3.0: 5 / 7}, {-1.0: 1.0}, {-2.0: 2 / 7, -1.0: 1 / 7, 3.0: 3 / 7, 7.0: 1 / 7}]
     for node, weight, shares in zip(nodes, weights, exact, strict=True):
         for value, share in shares.items():

@@ -23,7 +23,7 @@ from simulate.modules.projected import projected_terms
 from simulate.modules.sample_directions import sample_directions
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton, hessian
-from simulate.spectra import density, xtrace
+from simulate.spectra import density, trace
 
 NEWER = hasattr(torch._C, "_get_fp32_precision_getter")
 
@@ -172,7 +172,7 @@ def measurements() -> dict[str, Callable[[], Any]]:
         "variance": lambda: total_variance(objective, rng, probes=2),
         "factors": lambda: [made(objective) for made in (kfac, ekfac)],
         "products of factors": lambda: [made.inverse(0.1) @ (made @ frame[:, 0]) for made in factors],
-        "trace": lambda: xtrace(hessian(objective), rng, probes=4),
+        "trace": lambda: trace(hessian(objective), rng, probes=4),
         "solution": lambda: solve(gauss_newton(objective), frame[:, 0], damping=0.1),
         "loss": objective.value,
     }

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
-from torch import nn
+from torch import Tensor, nn
 
 from simulate import operators
-from simulate.modules import diagonals
+from simulate.modules import diagonals, sample_parts
 from simulate.modules.diagonals import estimated_diagonal, gauss_newton_diagonal, hessian_diagonal
 from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.objectives import Objective
@@ -50,6 +50,43 @@ def test_layers_with_fewer_outputs_than_weights_go_by_their_outputs(name: str) -
     places = dict(enumerate(objective.blocks().values()))
 
     assert set(diagonals._layers_by_output(objective, places).values()) == {4, 3}
+
+
+class Places(nn.Module):
+    """Seven classes at each of three places of a sample."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 21))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x).view(-1, 7, 3)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [nn.CrossEntropyLoss(torch.arange(1.0, 8.0)), nn.CrossEntropyLoss(label_smoothing=0.1), nn.MSELoss()],
+)
+@pytest.mark.parametrize(("window", "windows"), [(1 << 28, 1), (1, 5)])
+def test_many_outputs_are_taken_column_by_column(
+    loss: nn.Module, window: int, windows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For many samples at once, or for a few columns of one; one place of a sample is ignored."""
+    classes = torch.randint(7, (5, 3), generator=torch.Generator().manual_seed(1))
+    classes[2, 1] = -100
+    y = torch.randn(5, 7, 3).double() if isinstance(loss, nn.MSELoss) else classes
+    x = torch.linspace(-1, 1, 20).view(5, 4).double()
+    objective = Objective(Places().double(), (x, y), loss.double())
+    expected, passes = gauss_newton_diagonal(objective), []
+    monkeypatch.setattr(sample_parts, "_MANY", 20)
+    monkeypatch.setattr(sample_parts, "_WINDOW", window)
+    plain = sample_parts._deltas
+    monkeypatch.setattr(
+        sample_parts, "_deltas", lambda *given: (passes.append(len(given[2])), plain(*given))[1]
+    )
+
+    assert_allclose(gauss_newton_diagonal(objective), expected, rtol=1e-11, atol=1e-14)
+    assert sum(passes) == windows * 3 * (7 if isinstance(loss, nn.MSELoss) else 6)
 
 
 @pytest.mark.parametrize("loss", [nn.MSELoss(), nn.BCEWithLogitsLoss(), nn.HuberLoss(delta=0.5)])

@@ -15,7 +15,7 @@ from simulate.modules.projected import projected
 from simulate.modules.sites import by_sample
 from simulate.objectives import Objective
 from simulate.operators import empirical_fisher, hessian
-from simulate.spectra import xtrace
+from simulate.spectra import trace
 from tests.simulate.modules.test_laws import LAWS, WHOLE, assert_laws, dense
 from tests.simulate.small_perceptrons import assert_same
 
@@ -123,7 +123,7 @@ def test_a_layer_without_curvature_has_a_trace_of_zero() -> None:
         model[0].bias.fill_(-100.0)
     objective = Objective(model, (X, Y))
     block = hessian(objective).block("0.weight", "0.bias")
-    assert xtrace(block, probes=20) == (0.0, 0.0)
+    assert trace(block, probes=20) == (0.0, 0.0)
     assert hessian(objective).product(torch.zeros(0, objective.dim).double()).shape == (0, objective.dim)
     assert losscurv.measure(objective, top=1, layers=True).layers[0].trace.value == 0.0
 

@@ -8,7 +8,6 @@ import re
 import xml.etree.ElementTree as ElementTree
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -330,30 +329,3 @@ def test_the_band_covers_what_agrees_and_nothing_else(name: str, inside: float, 
     assert any(text.get_text().endswith("/ margin") for text in axes.texts)
     x = np.asarray(axes.collections[0].get_paths()[0].vertices)[:, 0]
     assert x.min() <= inside <= x.max() and not x.min() <= outside <= x.max()
-
-
-# --- files
-
-
-def test_save_all_writes_two_files_per_row_and_table_that_measured_something(tmp_path: Path) -> None:
-    made = sample()
-    rows = [r for r in made.rows if r.claim == "granziol2022/theorem-4" or not r.points]
-    rows = [dataclasses.replace(r, points=r.points[:1], curves=[]) for r in rows]
-    made = dataclasses.replace(made, rows=rows, observations=[made.observations[0], made.observations[-1]])
-
-    written = plots.save_all(made, tmp_path / "plots")
-    stems = {
-        "granziol2022-theorem-4",
-        "granziol2022-theorem-4-as-our-copy-reads",
-        "granziol2022-batches",
-    }
-    assert sorted(path.name for path in written) == sorted(
-        f"{s}.{end}" for s in stems for end in ("svg", "png")
-    )
-    assert all(plots.stamp(made) in path.read_text() for path in written if path.suffix == ".svg")
-    before = {path: path.read_bytes() for path in written}
-    plots.save_all(made, tmp_path / "plots")
-    assert all(path.read_bytes() == content for path, content in before.items())
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ValueError, match=r"plots cannot be written to .*file"):
-        plots.save_all(sample(), tmp_path / "file")

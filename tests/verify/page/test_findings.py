@@ -86,7 +86,7 @@ def one(*numbers: float, **more: Any) -> dict[str, Any]:
         ({"root": 2}, "within 0.25 %"),
         (
             one(1.0, 0.2, 0.98, 0.17, kind="probability", relative=False),
-            "largest eigenvalue 0.98, within 0.19 of 1",
+            "largest eigenvalue: 0.98, within 0.19 of 1",
         ),
         (
             {"relative": False, "points": [point({"n": p}, p, 0.2, p, 0.085) for p in (0.0, 1.0)]},
@@ -118,8 +118,8 @@ def test_how_closely_a_statement_holds_is_the_largest_deviation_with_its_half_wi
         ({"root": 2}, "2 times too large"),  # 4 in the square that is measured
         ({"points": WRONG[1:]}, "50 % too large"),
         (one(1.0, 0.01, 2.5, 0.0), "2.5 times too small"),
-        (one(-1.0, 0.01, 2.5, 0.0), "largest eigenvalue −1, measured 2.5"),
-        ({"relative": False}, "largest eigenvalue 8, measured 2"),
+        (one(-1.0, 0.01, 2.5, 0.0), "largest eigenvalue: −1, measured 2.5"),
+        ({"relative": False}, "largest eigenvalue: 8, measured 2"),
         (
             one(0.0, 0.01, 0.12, 0.02, kind="upper bound on every replicate"),
             "violated in 12 % of the replicates",
@@ -172,9 +172,10 @@ def test_chosen_claims_come_first_then_two_that_hold_and_four_that_fail_misprint
 
 
 def test_the_number_is_what_was_measured() -> None:
-    wrong = failing("a", **one(0.0, 0.01, 2.5, 0.0, kind="scaling exponent", relative=False))
+    quantity = "local exponent of the rate in the batch size"
+    wrong = failing("a", quantity=quantity, **one(0.0, 0.01, 2.5, 0.0, relative=False))
     (found,) = told([wrong])
-    assert found.measure == "exponent 0, measured\u00a0<b>2.5</b>"
+    assert found.measure == "exponent in the batch size: 0, measured\u00a0<b>2.5</b>"
 
 
 def test_chosen_claims_are_registered() -> None:
@@ -213,10 +214,10 @@ def test_statements_are_counted_once_and_claims_where_there_are_none() -> None:
         made("c", "theorem 3", standing="corrected", entries=["B3"]),
     ]
     listed = [entry("B1"), entry("B2"), entry("B3"), entry("B4"), entry("D1", ours=True)]
-    limited = ("limits", "1 within limits or once corrected")
+    corrected = ("corrected", "1 once corrected")
     for inventory, holding in (listed, "1 of 3 statements holds"), ([], "1 of 3 claims holds"):
         found = run_verdict(run(rows, inventory))
-        assert found.outcomes == [("holds", holding), limited, ("fails", "1 does not")]
+        assert found.outcomes == [("holds", holding), corrected, ("fails", "1 does not")]
 
 
 def test_a_quoted_formula_is_left_out_beside_the_formula_itself() -> None:
@@ -237,6 +238,7 @@ def test_errors_are_the_statements_that_are_counted_as_failing() -> None:
     table = error_table(results)
     assert [line.entries for line in table.papers["granziol2022"]] == [["B1", "B2"], ["B3"], ["B3"]]
     assert ("fails", f"{table.statements} do not") in run_verdict(results).outcomes
+    assert table.entries("granziol2022") == {"B1", "B2", "B3"} and table.entries("karakida2019") == set()
 
 
 # --- all claims at a glance

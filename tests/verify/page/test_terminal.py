@@ -52,17 +52,21 @@ def test_every_row_has_its_line_and_ids_and_numbers_are_whole(
 @pytest.mark.parametrize(
     ("standing", "whose"), [(Standing.KNOWN, "known elsewhere"), (Standing.OURS, "ours")]
 )
-def test_statements_keep_ids_whole_and_say_whose_they_are(standing: Standing, whose: str) -> None:
+def test_statements_keep_ids_whole_and_say_whose_they_are(
+    standing: Standing, whose: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = InventoryRow(
         paper="a_paper", id="E1", title="a title of many words, " * 8, status="judged", reason="",
         claims=[LONG.id], observations=[], ours=True,
     )  # fmt: skip
     claims = {LONG.id: dataclasses.replace(LONG, passage=Passage(standing, "", ""))}
+    (line,) = terminal.statement_lines([made], claims)
+    assert line.startswith(f"a_paper E1  judged, {whose}  a title of many words") and line.endswith(LONG.id)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
     lines = terminal.statement_lines([made], claims)
-    assert lines[0] == "a_paper" and lines[1].split() == ["entry", "whose", "status", "statement"]
-    assert " ".join(lines[2].split()).startswith(f"E1 {whose} judged a title of many words")
-    assert lines[-1].strip() == LONG.id and max(map(len, lines)) <= 80
-    assert terminal.statement_head([made], claims)[0] == f"1 statement: 1 {whose}."
+    assert max(map(len, lines)) <= 80 and lines[-1].split()[-1] == LONG.id
+    assert f"1 statements: 0 made by papers, 1 {whose}." in terminal.statements_by_paper([made], claims, [])
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 200])

@@ -18,7 +18,6 @@ from verify.judging.power import claim_power
 from verify.model import LOGARITHMS, Claim, Kind
 from verify.page import cards, terminal
 from verify.page.formulas import lettered, typeset
-from verify.page.report.tables import by_margin
 from verify.page.statements import how_closely, how_far
 from verify.results import PointOutcome, Row
 
@@ -132,10 +131,10 @@ def test_absolute_margins_are_no_share_of_a_prediction() -> None:
     slope = row("karakida2019/growth", kind=Kind.EXPONENT.value, relative=False, margin=0.24,
                 points=[point({}, -0.5, 0.24, 0.0, 0.1)])  # fmt: skip
     share = row("karakida2019/mean", margin=0.03, points=[point({}, 1.0, 0.03, 1.0, 0.01)])
-    widest = [cards.margin_width(made) for made in by_margin([share, slope, log])]
-    assert widest == ["a factor of 1.5", "0.24", "3 %"]
+    assert [cards.margin_width(made) for made in (log, slope, share)] == ["a factor of 1.5", "0.24", "3 %"]
     local = dataclasses.replace(slope, kind="mean", quantity="local exponent of the rate in the batch size")
-    assert how_far(slope) == how_far(local) == "exponent −0.5, measured 0"
+    assert how_far(slope) == "exponent: −0.5, measured 0"
+    assert how_far(local) == "exponent in the batch size: −0.5, measured 0"
     claim = CLAIMS["karakida2019/span-of-top"]
     words = judged(claim, *(point({"a": half}, -0.5, 0.24, -0.5, half) for half in (0.1, 0.05)))
     assert words.endswith(" A theory off by 0.34 at every point would have been told from the truth.")

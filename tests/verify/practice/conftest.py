@@ -8,7 +8,6 @@ import pytest
 from tests.verify.command_line import elsewhere
 from tests.verify.practice.user_models import furnish
 from verify.practice import measure
-from verify.practice.measure import matrices
 
 __all__ = ["elsewhere"]
 
@@ -31,5 +30,4 @@ def net() -> list[str]:
 @pytest.fixture
 def few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no numbers are compared, but for those that a fixture of a module measured before."""
-    monkeypatch.setattr(matrices, "DENSITY_STEPS", 4)
     monkeypatch.setattr(measure, "VARIANCE_PROBES", 2)

@@ -58,7 +58,7 @@ CALLS = {
 
 @pytest.mark.parametrize("form", CALLS)
 def test_a_network_is_measured_however_its_data_come(form: str) -> None:
-    found = losscurv.measure(*CALLS[form](), top=1, budget=0)
+    found = losscurv.measure(*CALLS[form](), top=1)
     matrix = losscurv.hessian(losscurv.Objective(network(), samples())).dense()
     assert found.samples == SAMPLES
     assert found.hessian.top[0].value == pytest.approx(float(torch.linalg.eigvalsh(matrix)[-1]), rel=1e-6)
@@ -96,7 +96,7 @@ class Counted(Dataset[Any]):
 def test_samples_that_are_not_asked_for_are_not_read(shuffle: bool | None) -> None:
     data = Counted()
     given = data if shuffle is None else DataLoader(data, 32, shuffle=shuffle)
-    found = losscurv.measure(network(), given, samples=128, top=1, budget=0, seed=3)
+    found = losscurv.measure(network(), given, samples=128, top=1, seed=3)
     assert found.samples == len(data.read) == 128
     assert sorted(data.read) == sorted(np.random.default_rng(3).choice(20_000, 128, replace=False).tolist())
 
@@ -110,20 +110,20 @@ class Scaling(DataLoader[Any]):
 
 def test_samples_of_a_loader_are_as_that_loader_gives_them() -> None:
     x, y = samples()
-    found = losscurv.measure(network(), Scaling(TensorDataset(x, y), 16), samples=20, top=1, budget=0)
-    same = losscurv.measure(network(), (10 * x, y), samples=20, top=1, budget=0)
+    found = losscurv.measure(network(), Scaling(TensorDataset(x, y), 16), samples=20, top=1)
+    same = losscurv.measure(network(), (10 * x, y), samples=20, top=1)
     assert found.loss.value == pytest.approx(same.loss.value, rel=1e-12)
 
 
 def test_who_measures_in_single_precision_says_so() -> None:
     for dtype, found in ((None, "float64"), ("float32",) * 2, (torch.float32, "float32")):
-        assert losscurv.measure(network(), samples(), top=1, budget=0, dtype=dtype).dtype == found
-    assert losscurv.measure(network().bfloat16(), samples(), top=1, budget=0).dtype == "float32"
+        assert losscurv.measure(network(), samples(), top=1, dtype=dtype).dtype == found
+    assert losscurv.measure(network().bfloat16(), samples(), top=1).dtype == "float32"
 
 
 def test_a_program_without_a_console_measures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
-    assert losscurv.measure(network(), samples(), top=1, budget=0).samples == SAMPLES
+    assert losscurv.measure(network(), samples(), top=1).samples == SAMPLES
 
 
 # --- optimizers --------------------------------------------------------------------------------------------------
@@ -248,9 +248,9 @@ HEAD = torch.optim.SGD(NET[2].parameters(), 0.1)
 @pytest.mark.parametrize(
     ("call", "arguments", "keywords", "message"),
     [
-        (PLAN, (NET, PAIR, [64]), {}, r"batch sizes go by name, batch_sizes=\[64\]"),
+        (PLAN, (NET, PAIR, [64]), {}, r"batch sizes by name: batch_sizes=\[64\]"),
         (PLAN, (NET, PAIR, "adma"), {}, "optimizer must be one of sgd, .* got 'adma'"),
-        (PLAN, (NET, PAIR, nn.MSELoss()), {}, r"a loss goes by name, loss=MSELoss\(\)"),
+        (PLAN, (NET, PAIR, nn.MSELoss()), {}, r"loss by name: loss=MSELoss\(\)"),
         (PLAN, (NET,), {}, r"data must be given, got none: call plan\(model, data\)"),
         (PLAN, (NET, PAIR, OWN), {}, "not parameters of the model"),
         (PLAN, (MADE, None, HEAD), {"batch_sizes": 8}, "optimizer holds 2 of the 4 measured parameters"),
@@ -270,6 +270,6 @@ def test_a_wrong_call_is_told_the_right_one(call: Any, arguments: Any, keywords:
 def test_an_objective_of_a_function_is_measured_and_not_trained() -> None:
     weight = torch.zeros(CLASSES, INPUTS, dtype=torch.float64)
     objective = losscurv.Objective(lambda p, x: x @ p[0].T, PAIR, parameters=[weight])
-    assert losscurv.measure(objective, top=1, budget=0).name == "function"
+    assert losscurv.measure(objective, top=1).name == "function"
     with pytest.raises(ValueError, match="got an Objective of a function"):
         losscurv.plan(objective, batch_sizes=8)

@@ -125,10 +125,10 @@ DRIVER = textwrap.dedent("""
     from verify.claims import registry
     from verify.page import report
     from verify.practice import measure
-    from verify.practice.measure import matrices, pages
+    from verify.practice.measure import pages
     from verify.practice.plan import pages as plan_pages
 
-    measure.VARIANCE_PROBES = matrices.DENSITY_STEPS = matrices.DENSITY_PROBES = 2
+    measure.VARIANCE_PROBES = 2
     pages.measurement_page = plan_pages.plan_page = lambda found: "a page"  # drawing takes longer than all else
     plan_pages.plots.save_figure = lambda *words: []
     report.documents = lambda *words: {"report.html": "a page"}
@@ -311,7 +311,7 @@ def test_a_defect_in_the_middle_of_a_measurement_is_not_laid_to_the_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     line = problem(nn.Linear(1, 1), (torch.ones(2, 1), torch.ones(2, 1)))
-    monkeypatch.setattr(measure, "_traces", measure._rate)
+    monkeypatch.setattr(measure, "_Pair", measure._rate)
 
     with pytest.raises(TypeError, match="takes 1 positional argument"):
         measure.measure_problem(line)

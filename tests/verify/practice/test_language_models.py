@@ -15,11 +15,10 @@ from simulate.objectives import heads
 from tests.simulate.objectives.language import CausalModel, V, batch, tokens
 from verify.practice import plan
 from verify.practice.loading import load_problem, problem
-from verify.practice.measure import StoppingRule, measure_problem
+from verify.practice.measure import measure_problem
 
 CONFIGURATION = {"model_type": "tiny", "architectures": ["TinyModel"], "vocab_size": 128, "n_positions": 12}
 TEXT = "To be, or not to be, that is the question: " * 6
-FEW = StoppingRule(probes=2, budget=20)
 
 
 class Tiny(nn.Module):
@@ -191,7 +190,7 @@ def test_a_batch_of_transformers_is_measured_and_planned() -> None:
 
     assert (found.objective.samples, found.samples, found.shifted) == (kept, 5, True)
     assert_allclose(found.objective.value(), model(**given)["loss"].item(), rtol=1e-12)
-    measured = measure_problem(found, top=1, stopping=FEW)
+    measured = measure_problem(found, top=1)
     logits = model(**{k: v for k, v in given.items() if k != "labels"})["logits"].detach()
     chosen = logits[:, :-1][given["labels"][:, 1:] != -100].softmax(-1)
     assert_allclose(measured.zone.softmax.confidence, chosen.amax(-1).mean(), rtol=1e-9)
@@ -202,12 +201,12 @@ def test_a_batch_of_transformers_is_measured_and_planned() -> None:
 def test_logits_by_chunks_are_measured_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """With what is measured of single sequences, and the softmax."""
     given = {"dtype": "float64", "parameters": ["block"]}
-    plain = measure_problem(problem(CausalModel(tied=False), batch(), **given), top=1, stopping=FEW)
+    plain = measure_problem(problem(CausalModel(tied=False), batch(), **given), top=1)
     monkeypatch.setattr(heads, "LARGE", 1)
     monkeypatch.setattr(heads, "AT_ONCE", 4 * V)
     chunked = problem(CausalModel(tied=False), batch(), **given)
     assert chunked.objective.head_of(chunked.objective.few()) is not None
-    found = measure_problem(chunked, top=1, stopping=FEW)
+    found = measure_problem(chunked, top=1)
 
     assert_allclose(found.hessian.trace.value, plain.hessian.trace.value, rtol=1e-8)
     assert_allclose(found.noise.along_top.value, plain.noise.along_top.value, rtol=1e-8)
@@ -229,5 +228,5 @@ def test_the_field_is_handed_on() -> None:
     data = tokens(), tokens(1)
     found = problem(Both(), data, field=1, dtype="float64")
     assert found.outputs == (11, 6)
-    assert measure_problem(found, top=1, stopping=FEW).loss.value == pytest.approx(found.objective.value())
+    assert measure_problem(found, top=1).loss.value == pytest.approx(found.objective.value())
     assert plan.plan_problem(found, [2], steps=4).samples == 5

@@ -18,6 +18,6 @@ def test_a_measured_trace_of_samples_that_meet_is_not_called_exact(name: str) ->
 
 def test_layers_of_width_0_are_measured() -> None:
     objective = objective_of("beside layers of width 0")
-    found = measure(objective, top=2, layers=True)
+    found = measure(objective, top=2, layers=True, budget=600)
     assert abs(found.hessian.trace.value - float(hessian(objective).dense().trace())) < 1e-9
     assert [layer.name for layer in found.layers] == ["net.0", "net.2", "none", "nowhere"]

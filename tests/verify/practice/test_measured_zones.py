@@ -23,7 +23,7 @@ from tests.verify.practice.small_measurements import (
 )
 from verify.practice import measure as measuring
 from verify.practice.loading import problem
-from verify.practice.measure import StoppingRule, matrices, measure_problem, pages, zone
+from verify.practice.measure import measure_problem, pages, zone
 
 pytestmark = pytest.mark.usefixtures("few_probes")
 
@@ -123,7 +123,7 @@ def test_noise_is_on_the_scale_of_the_hessian_whatever_the_loss_divides_by(
     samples = own * shares.numpy()[:, None, None]
     assert_allclose(samples.mean(0), matrix, atol=1e-12 * np.abs(matrix).max())
 
-    found = measure_problem(given, top=1)
+    found = measure_problem(given, top=1, budget=600)
 
     noise = found.noise
     assert noise
@@ -159,7 +159,7 @@ def test_in_training_mode_samples_see_each_other() -> None:
     given = problem(net, small_data(), dtype="float64", training=True)
     dense = dense_hessian(given.objective).numpy()
 
-    found = measure_problem(given, top=2, stopping=StoppingRule(budget=0))
+    found = measure_problem(given, top=2)
 
     assert found.noise is None
     assert found.gauss_newton.trace.kind == "standard error"
@@ -195,19 +195,8 @@ def test_what_torch_refuses_is_told(error: Exception, line: str, monkeypatch: py
         raise error
 
     given = small_problem()
-    monkeypatch.setattr(matrices, "extremes", refuse)
+    monkeypatch.setattr(measuring, "extend", refuse)
     with pytest.raises(ValueError, match=line):
-        measure_problem(given, stopping=StoppingRule(budget=0))
+        measure_problem(given)
     with pytest.raises(ValueError, match="top must be a positive integer, got True"):
         measure_problem(given, top=True)
-
-
-def test_progress_is_told_and_never_goes_back() -> None:
-    told = []
-
-    measure_problem(small_problem(), top=1, tell=lambda what, share: told.append((what, share)))
-
-    shares = [share for _, share in told]
-    assert shares == sorted(shares) and shares[0] >= 0 and shares[-1] <= 1
-    assert [*dict(told)] == ["traces", "Hessian", "Gauss-Newton matrix", "H-term", "loss along eigenvectors",
-                             "random subspace", "noise of the samples"]  # fmt: skip

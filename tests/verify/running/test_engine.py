@@ -59,6 +59,13 @@ def test_what_rivals_need_beyond_the_verdict_ends_with_the_budget() -> None:
     assert [p.rivals_replicates for p in row.points] == [112, 112]
 
 
+def test_further_replicates_for_a_rival_are_drawn_where_it_lies_farthest_from_what_was_measured() -> None:
+    tested = replace(SKEWED_RIVAL, rivals={"shifted": lambda p: p.near + 0.03 * p.a})
+    near, far = run(tested)[0].points
+    assert not near.rivals[0].rejected and near.rivals_replicates == 0
+    assert far.rivals[0].rejected and far.rivals_replicates > far.replicates
+
+
 # --- sameness
 
 

@@ -147,6 +147,7 @@ DIFFERENT = "have a tuple of different numbers"
         ("columns", (Column(score="", heading="h"),), "name the score and the heading"),
         ("along", "scale", DIFFERENT),
         *(("points", (Point(size=s),), DIFFERENT) for s in ((3, 3), (3, True), (3, math.inf), ("a", "b"))),
+        ("brief", (Point(size=(3, 3)),), DIFFERENT),
         ("replicates", 0, "have at least one replicate"),
         ("seconds", math.nan, "say how many seconds"),
         ("tier", Tier.SMOKE, "belong to the default tier or to the full one"),
@@ -170,6 +171,13 @@ def test_observations_are_selected_by_tier_paper_and_id(plant: Planter) -> None:
     assert select_observations(paper=["karakida2019"]) == select_observations(claim=["beyond/right"]) == ()
     with pytest.raises(ValueError, match=r"got 'beyond/sen'; did you mean beyond/seen\?"):
         select_observations(claim=["beyond/sen"])
+
+
+def test_the_default_tier_draws_one_replicate_at_the_brief_points_and_says_so(plant: Planter) -> None:
+    plant(RIGHT, replace(SEEN, brief=SEEN.points[:1], replicates=3))
+    (here,), (whole,) = select_observations(Tier.DEFAULT), select_observations(Tier.FULL)
+    assert (here.points, here.replicates) == (SEEN.points[:1], 1) and len(whole.points) == len(SEEN.points)
+    assert here.note.endswith(f"one replicate is drawn, at 1 of {len(SEEN.points)} points.")
 
 
 def test_an_entry_is_observed_where_no_claim_judges_it(

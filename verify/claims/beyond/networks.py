@@ -266,7 +266,7 @@ def _spectrum(rng: Generator, point: Point, distance: float, device: str) -> tup
     matrix = operators.hessian(trained.perceptron_objective(widths, theta, x, labels, point.activation))
     # the start is fixed: the streams draw networks alone
     values = eigenvalues.extremes(
-        matrix, np.random.default_rng(0), largest=2 * CLASSES + 1, tolerance=1e-10
+        matrix, 0, largest=2 * CLASSES + 1, tolerance=1e-10, certified=True, kept=eigenvalues.STEPS
     ).values
     widest = int(np.argmax(values[:-1] / values[1:])) + 1
     edge = values[CLASSES - 1]
@@ -387,6 +387,23 @@ HOW = (
     "ratio shows the error of the law and not of the draw; disjoint batches are a draw of their own, noise and all."
 )
 
+
+def _of_classes(activation: str, state: str = "trained", steps: int = 150, **inputs: Any) -> Point:
+    return Point(activation=activation, state=state, steps=steps, samples=400, hidden=32, **inputs)
+
+
+MIXTURE = {"drawn_from": "a Gaussian mixture", "inputs": 20, "distance": (0.5, 2.0, 8.0)}
+OF_CLASSES = (
+    _of_classes("relu", "initialisation", 0, **MIXTURE),
+    _of_classes("relu", **MIXTURE),
+    _of_classes("tanh", **MIXTURE),
+    _of_classes("relu", images="digits", distance=(0.5, 1.0, 2.0)),
+)
+STABLE = tuple(
+    Point(images="digits", state=state, steps=steps, samples=96, batch_size=(1, 4, 16, 48))
+    for state, steps in (("initialisation", 0), ("mid-training", 60), ("trained", 400))
+)
+
 OBSERVATIONS = (
     Observation(
         id="granziol2022/real-batches",
@@ -401,6 +418,7 @@ OBSERVATIONS = (
         replicate="one tanh network 16-8-10 with 512 images, each pixel standardised",
         simulate=small_network_batches,
         points=STATES,
+        brief=STATES[::2],
         along="batch_size",
         columns=BATCH_COLUMNS,
         replicates=2,
@@ -480,40 +498,8 @@ OBSERVATIONS = (
         "So outliers owe more to the mean of the hidden units than to the classes.",
         replicate="one network with one hidden layer of 32, with 400 inputs",
         simulate=outliers_of_classes,
-        points=(
-            *(
-                Point(
-                    drawn_from="a Gaussian mixture",
-                    activation="relu",
-                    state=state,
-                    steps=steps,
-                    samples=400,
-                    inputs=20,
-                    hidden=32,
-                    distance=(0.5, 2.0, 8.0),
-                )
-                for state, steps in (("initialisation", 0), ("trained", 150))
-            ),
-            Point(
-                drawn_from="a Gaussian mixture",
-                activation="tanh",
-                state="trained",
-                steps=150,
-                samples=400,
-                inputs=20,
-                hidden=32,
-                distance=(0.5, 2.0, 8.0),
-            ),
-            Point(
-                images="digits",
-                activation="relu",
-                state="trained",
-                steps=150,
-                samples=400,
-                hidden=32,
-                distance=(0.5, 1.0, 2.0),
-            ),
-        ),
+        points=OF_CLASSES,
+        brief=OF_CLASSES[1::2],
         along="distance",
         columns=columns_of(
             {
@@ -540,10 +526,8 @@ OBSERVATIONS = (
         replicate="one tanh network 16-8-10 with 96 images, each pixel standardised; Gauss-Newton matrices",
         simulate=stable_rates,
         on_host="stable rates and their bounds, in numpy",
-        points=tuple(
-            Point(images="digits", state=state, steps=steps, samples=96, batch_size=(1, 4, 16, 48))
-            for state, steps in (("initialisation", 0), ("mid-training", 60), ("trained", 400))
-        ),
+        points=STABLE,
+        brief=STABLE[-1:],
         along="batch_size",
         columns=columns_of(
             {

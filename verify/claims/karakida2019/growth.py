@@ -472,9 +472,12 @@ def _eigenvalue_moments(gram: Tensor, weights: int) -> tuple[Any, Any]:
 
 def _largest_of(block: Block, gram: Tensor) -> Any:
     each = zip(map(fisher_gram.gram_operator, gram), block.streams, strict=True)
-    return np.array(
-        [eigenvalues.extremes(one, rng, largest=1, tolerance=TOLERANCE).values[0] for one, rng in each]
+    # all vectors are kept: a restart would change the draws
+    found = (
+        eigenvalues.extremes(one, rng, tolerance=TOLERANCE, certified=True, kept=eigenvalues.STEPS)
+        for one, rng in each
     )
+    return np.array([each.values[0] for each in found])
 
 
 def cost_of_spectra(point: Point) -> Cost:

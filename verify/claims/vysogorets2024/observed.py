@@ -347,6 +347,7 @@ OBSERVATIONS = (
         points=tuple(
             of_digits(network=name, samples=size, dim=50, alpha=ALPHA) for name, size in SIZES.items()
         ),
+        brief=(of_digits(network="LeNet-300-100", samples=160, dim=50, alpha=ALPHA),),
         along="alpha",
         columns=(
             *columns_of({"excess_g": "exc(G), projected"}),
@@ -378,13 +379,14 @@ OBSERVATIONS = (
         "predicted without a fit, single networks off by up to 10 %; the upper one, (N f(0))^(1/L), is a "
         "law of growth whose constant, 1 here, is up to 2.6 times too small. Eq. (6) and exc(H) > 1 agree at 88 to "
         "100 % of the scales. exc(G) falls with alpha but for rises of up to 3 %, a fraction of an earlier value.",
-        replicate="three networks, each with its images and a random projection",
+        replicate="the networks, each with its images and a random projection",
         single=NEARLY_ALIKE,
         simulate=by_network,
         points=tuple(
             of_digits(network=name, samples=size, dim=50, network_number=(1, 2, 3))
             for name, size in SIZES.items()
         ),
+        brief=(of_digits(network="LeNet-5", samples=80, dim=50, network_number=(1,)),),
         along="network_number",
         columns=(
             *(

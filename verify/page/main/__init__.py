@@ -27,9 +27,18 @@ PLOTS: tuple[MainPlot, ...] = (*granziol.PLOTS, *vysogorets.PLOTS, *karakida.PLO
 
 
 def main_plots(results: Results) -> list[MainPlot]:
-    """Return the main plots for which the run has the claims and observations."""
+    """Return the main plots for which the run has all that they read."""
     run = MainRun(results)
-    return [plot for plot in PLOTS if run.has((plot.target, *plot.needs))]
+    return [plot for plot in PLOTS if run.has((plot.target, *plot.needs)) and _drawable(plot, run)]
+
+
+def _drawable(plot: MainPlot, run: MainRun) -> bool:
+    """Whether the claims of a run have the parameters and scores of today's; a file of another version may not."""
+    try:
+        draw_plot(plot, run)
+    except (ArithmeticError, LookupError, StopIteration, TypeError, ValueError):
+        return False
+    return True
 
 
 def draw_plot(plot: MainPlot, run: MainRun) -> Figure:

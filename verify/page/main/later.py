@@ -84,7 +84,7 @@ PLOTS = (
         r"\eta\lambda_0 < 4 \;\Rightarrow\; \eta\lambda_{\mathrm{end}} \le 2",
         _ENDS,
         _catapult,
-        "At large rates the loss first grows, then training settles at a lower curvature, right within {}.",
+        "Above ηλ₀ = 2 the loss first grows, then training ends flatter, within {} of theory.",
         judged=("catapult/below-the-edge", "catapult/largest-rate-of-linear-networks"),
     ),
 )

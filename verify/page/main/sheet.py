@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from verify.page.canvas import ABOVE, BELOW, HEIGHT, LEFT, RIGHT, WIDTH
 from verify.page.heading import mathtext
 from verify.page.main import MainPlot, MainRun, main_plots
-from verify.page.outcomes import FAILS, HOLDS, LIMITS, SEEN
+from verify.page.outcomes import CORRECTED, FAILS, HOLDS, LIMITS, SEEN
 from verify.page.theme import PALETTE, STYLE
 from verify.results import Results
 
@@ -32,7 +32,13 @@ CELL = np.array([WIDTH + GAP, PLACE + FORMULA + HEIGHT + CAPTION + ROW_GAP])
 LINE = 50
 """Letters in a line of a caption."""
 
-MARKS = {HOLDS: ("o", "agrees"), LIMITS: ("^", "limits"), FAILS: ("D", "disagrees"), SEEN: ("o", "muted")}
+MARKS = {
+    HOLDS: ("o", "agrees"),
+    LIMITS: ("^", "limits"),
+    CORRECTED: ("v", "limits"),
+    FAILS: ("D", "disagrees"),
+    SEEN: ("o", "muted"),
+}
 """Mark and colour of an outcome."""
 
 

@@ -16,7 +16,7 @@ from verify.claims.registry import count_statements
 from verify.judging.campaign import campaigns
 from verify.model import Verdict
 from verify.page import outcomes, ratios, statements, wording
-from verify.page.cards import Card, margin_width, sensitivity
+from verify.page.cards import Card, sensitivity
 from verify.page.counts import census_line, run_verdict
 from verify.page.formulas import formula, in_cell, lettered
 from verify.page.markup import template
@@ -37,7 +37,7 @@ from verify.page.report.sealing import classed, policy
 from verify.page.vocabulary import EXACT, KINDS
 from verify.page.wording import duration, percent
 
-SECTIONS = ("margins", "registered", "limits", "planted", "campaign", "derivations", "inventory")
+SECTIONS = ("registered", "limits", "planted", "campaign", "derivations", "inventory")
 """Parts of the page on the whole run, and their anchors."""
 
 TITLE = "Correctness report"
@@ -131,7 +131,6 @@ def _about(contents: Contents, links: Links) -> Markup:
         "about",
         contents,
         links,
-        margins=tables.by_margin(results.rows),
         changed=tables.histories(results.rows),
     )
 
@@ -201,7 +200,6 @@ _FILTERS: dict[str, Any] = {
     "triangles": ratios.mark,
     "duration": duration,
     "percent": percent,
-    "width": margin_width,
     "sensitivity": sensitivity,
     "standing": wording.standing_name,
     "mark": outcomes.reading_mark,

@@ -1,4 +1,4 @@
-"""Tables over all readings: misprints, what does not hold as stated, margins and histories."""
+"""Tables over all readings: misprints, what does not hold as stated, and histories."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from verify.model import Standing, raised
+from verify.model import Standing
 from verify.page.statements import (
     corrections,
     entry_order,
@@ -19,7 +19,6 @@ from verify.page.statements import (
     quoted_place,
     rows_by_paper,
 )
-from verify.page.vocabulary import EXACT
 from verify.results import Results, Row
 
 
@@ -54,6 +53,10 @@ class WrongTable(NamedTuple):
     def formulas(self) -> int:
         """Number of lines."""
         return sum(map(len, self.papers.values()))
+
+    def entries(self, paper: str) -> set[str]:
+        """The statements of a paper that have a line."""
+        return {name for line in self.papers.get(paper, ()) for name in line.entries}
 
 
 def misprint_table(results: Results) -> WrongTable:
@@ -114,16 +117,6 @@ CONVERTED = re.compile("[=≈∑∂σλφ|]")
 
 REPEATED = 12
 """Letters at the head of a quotation by which a statement in words is told from a formula."""
-
-
-def by_margin(rows: Sequence[Row]) -> list[Row]:
-    """A row of each claim that is judged with a margin, the widest first; of a logarithm its factor counts."""
-
-    def width(row: Row) -> float:
-        return raised(row.logarithm, row.margin) - 1 if row.logarithm else row.margin
-
-    claims = {row.claim: row for row in reversed(rows) if row.points and row.kind not in EXACT}
-    return sorted(claims.values(), key=lambda row: (-width(row), row.claim))
 
 
 STEP = re.compile(r"; (?=\d{4}-\d\d-\d\d|not registered)")

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,23 +15,32 @@ import torch
 from torch import nn
 
 from simulate._checks import natural
-from simulate.lanczos import Operator
 from simulate.modules import sites
 from simulate.modules.hessian_variance import quadratic_forms, total_variance, variance_along
-from simulate.modules.projected import projected_terms
-from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
+from simulate.modules.sample_grams import is_piecewise_linear, trace_gauss_newton
 from simulate.objectives import Objective
 from simulate.objectives.batches import cuttable
-from simulate.operators import gauss_newton, h_term, hessian
-from simulate.perceptrons import curvature
-from simulate.spectra import Estimate, frobenius_norm
+from simulate.operators import gauss_newton, hessian
+from simulate.spectra import Estimate
 from verify.practice.loading import Problem, asked_problem
 from verify.practice.loading.foreign import measured
 from verify.practice.measure import zone as zones
-from verify.practice.measure.kronecker import factor_cost, factors_of, measured_factors
-from verify.practice.measure.layers import layer_cost, layered, layers_of
+from verify.practice.measure.budget import DEFAULT, FIRST, GAUSS_NEWTON, HESSIAN, Budget
+from verify.practice.measure.kronecker import factor_passes, factors_of, measured_factors
+from verify.practice.measure.layers import LAYER_PASSES, layered, layers_of, least_layer
 from verify.practice.measure.lines import LINE_POINTS, loss_line
-from verify.practice.measure.matrices import MeasuredMatrix, Wishes, cost, found_matrix, least
+from verify.practice.measure.matrices import (
+    LARGEST_WHOLE,
+    MARGIN,
+    PROBES,
+    MeasuredMatrix,
+    Search,
+    dense_rows,
+    difference_norm,
+    extend,
+    more_probes,
+    whole_matrix,
+)
 from verify.practice.measure.measurement import (
     Eigenvalue,
     Factors,
@@ -44,12 +51,11 @@ from verify.practice.measure.measurement import (
     Number,
     SampleNoise,
 )
-from verify.practice.measure.stopping import GrowingTrace, StoppingRule
 from verify.practice.setup_warnings import setup_warnings
-from verify.practice.work import Tell, Work, progress
+from verify.practice.work import Tell, progress
 from verify.running.options import require_seed
 
-__all__ = ["Keep", "StoppingRule", "measure", "measure_problem"]
+__all__ = ["Keep", "measure", "measure_problem"]
 
 LINES = 2
 """Eigenvectors along which the loss is followed."""
@@ -57,20 +63,25 @@ LINES = 2
 Keep = Callable[[np.ndarray, np.ndarray], None]
 """Takes eigenvalues and their vectors."""
 
-VARIANCE_PROBES = 20
+STEPS = 300
+"""Most products for the largest eigenvalue of the Hessian if no budget is given."""
+
+VARIANCE_PROBES, _PAIRS = 4, 20
+"""Probes of the variance of the Hessian; pairs of them if layers do not give it for all samples at once."""
+
 BINS = 40
 
-MOST_PASSES = 200
-"""Backward passes that an exact trace may take, one for each output of a sample."""
+_MOST_OUTPUTS = 16
+"""Outputs of a sample up to which the exact trace is computed."""
+
+_OUTER = 4
+"""Eigenvectors of the Hessian outside of which the norm of the H-term is estimated."""
 
 _SAME = 1e-5
 """Relative difference up to which two exact traces, in float32, are one."""
 
-LARGEST_PROJECTED = 500_000
-"""Parameters; a frame of more would fill the memory."""
-
-_SMALLEST_PROJECTED = 10 * zones.SUBSPACE
-"""Parameters; in fewer the law of the projection does not hold."""
+_START = 10.0
+"""Passes for the checks of model and loss, loss, gradient, confidence, and the test for piecewise linear networks."""
 
 
 def measure(
@@ -82,8 +93,8 @@ def measure(
     seed: int = 0,
     layers: bool = False,
     factors: bool = False,
-    budget: int | None = None,
-    tolerance: float | None = None,
+    budget: float | None = None,
+    tolerance: float = 0.05,
     samples: int | None = None,
     parameters: Sequence[str] | str | None = None,
     training: bool = False,
@@ -113,8 +124,14 @@ def measure(
         Whether the Hessian is measured layer by layer too.
     factors
         Whether to measure how far Kronecker factors are from the Gauss-Newton matrix.
-    budget, tolerance
-        Most products of a matrix and a vector, and the relative error at which estimates end: see `StoppingRule`.
+    budget
+        Most passes of the whole measurement, never exceeded. A pass costs as much as one forward and one backward
+        pass over all samples; a product of a vector with the Hessian counts 2.5 of them, with the Gauss-Newton matrix
+        1.6. If None: as many as the largest eigenvalue of the Hessian takes to 1e-3, and 200 for everything else, plus
+        50 for each layer. What the passes do not suffice for is named in `short` of the result.
+    tolerance
+        Standard error at which estimates end: of a trace relative to the larger of trace and Frobenius norm, of the
+        norm relative to itself.
     samples
         Number of samples to draw from the data; all if None.
     parameters
@@ -157,11 +174,16 @@ def measure(
         device=device,
         dtype=dtype,
     )
-    limits = {"budget": budget, "tolerance": tolerance}
-    stopping = StoppingRule(**{name: value for name, value in limits.items() if value is not None})
     with progress("measuring") as tell:
         return measure_problem(
-            own, top=top, seed=seed, stopping=stopping, layers=layers, factors=factors, tell=tell
+            own,
+            top=top,
+            seed=seed,
+            budget=budget,
+            tolerance=tolerance,
+            layers=layers,
+            factors=factors,
+            tell=tell,
         )
 
 
@@ -170,7 +192,8 @@ def measure_problem(
     *,
     top: int = 10,
     seed: int = 0,
-    stopping: StoppingRule | None = None,
+    budget: float | None = None,
+    tolerance: float = 0.05,
     layers: bool = False,
     factors: bool = False,
     keep: Keep | None = None,
@@ -182,10 +205,8 @@ def measure_problem(
     ----------
     problem
         Model, data and loss, see `loading.problem`.
-    top, seed, layers, factors
+    top, seed, budget, tolerance, layers, factors
         As in `measure`.
-    stopping
-        What estimates may cost, and when they end; `StoppingRule()` if None.
     keep
         Called with eigenvalues of the Hessian (k,) and their vectors (P, k).
     tell
@@ -194,58 +215,38 @@ def measure_problem(
     Raises
     ------
     ValueError
-        If `top` or `seed` is out of its domain, something does not fit into memory, model and loss have no second
-        derivatives, or `factors` are asked for and the model has none.
+        If `top`, `seed`, `budget` or `tolerance` is out of its domain, something does not fit into memory, model and
+        loss have no second derivatives, or `factors` are asked for and the model has none.
     """
-    started, objective, stopping = time.monotonic(), problem.objective, stopping or StoppingRule()
+    started, objective = time.monotonic(), problem.objective
     count = min(natural("top", top), objective.dim)
+    if not (isinstance(tolerance, int | float) and 0 < tolerance < math.inf):
+        raise ValueError(f"tolerance must be a positive number, got {tolerance!r}")
+    named = layers_of(objective.blocks()) if layers or factors else {}
     # A stream for each part: whether layers or factors are asked for changes no other number.
     streams = np.random.default_rng(require_seed(seed)).spawn(8)
-    costs = _costs(problem, count, stopping.probes, layers=layers, factors=factors)
-    spent = _Spent(Work(costs, tell), _aside(costs, count, stopping.probes))
     by_layer: tuple[Layer, ...] = ()
     near: Factors | None = None
     with measured():
-        loss, gradient, warnings = objective.value(), objective.gradient(), setup_warnings(problem)
+        later = len(named) * layers, factor_passes(len(named)) * factors
+        spent = _budget(problem, budget, count, *later, tell)
         own = factors_of(objective) if factors else None  # refused before anything takes long
-        with spent.part(_TRACES):
-            whole, part = _traces(problem, spent, streams[0], stopping.probes)
-        asked = Wishes(count=count, stopping=stopping)
-        with spent.part(_HESSIAN):
-            first = found_matrix(
-                spent.on(hessian(objective)),
-                streams[1],
-                whole,
-                replace(asked, lowest=True, placed=True),
-                spent.claimed,
-                spent.expect,
-            )
-            _require_size(first.matrix)
-        with spent.part(_GAUSS_NEWTON):
-            second = found_matrix(
-                spent.on(gauss_newton(objective)), streams[2], part, asked, spent.claimed, spent.expect
-            )
-        with spent.part(_H_TERM):
-            exact = first.matrix.frobenius.kind == "exact"
-            remainder = _norm_of_rest(spent.on(h_term(objective)), streams[3], stopping.probes, exact=exact)
+        spent.spend(_START)
+        loss, gradient, warnings = objective.value(), objective.gradient(), setup_warnings(problem)
+        pair = _Pair(problem, spent, streams, count, tolerance)
+        first, second, h_term = pair.measured(limited=budget is not None)
+        with spent.part(_LINES):
+            lines = _lines(objective, first, gradient, spent)
+        with spent.part(_NOISE):
+            noise = _noise(problem, first.vectors[:, 0], streams[5], spent)
         if layers:
             with spent.part(_LAYERS):
-                blocks, size = objective.blocks(), first.matrix.frobenius
-                by_layer = layered(
-                    spent.on(hessian(objective)), blocks, size, streams[6], stopping, spent.claimed
-                )
+                size = first.matrix.frobenius
+                by_layer = layered(pair.hessian, named, size, streams[6], spent, tolerance)
         if own is not None:
             with spent.part(_FACTORS):
-                near, nothing = measured_factors(
-                    spent.on(gauss_newton(objective)), own, streams[7], stopping.probes
-                )
+                near, nothing = measured_factors(pair.gauss_newton, own, streams[7], spent)
                 warnings = (*warnings, *nothing)
-        with spent.part(_LINES):
-            lines = _lines(objective, first, gradient)
-        with spent.part(_PROJECTION):
-            seen = _projected(problem, streams[4])
-        with spent.part(_NOISE):
-            noise = _noise(problem, first.vectors[:, 0], streams[5])
         if keep is not None:
             keep(_values(first), first.vectors)
     return Measurement(
@@ -260,9 +261,8 @@ def measure_problem(
         gradient_norm=Number.exact(float(gradient.double().norm())),
         hessian=first.matrix,
         gauss_newton=second.matrix,
-        h_term_frobenius=remainder,
-        zone=_zone(problem, first.matrix, second.matrix, remainder.value),
-        projected_excess=seen,
+        h_term_frobenius=h_term,
+        zone=_zone(problem, first.matrix, second.matrix, h_term.value),
         noise=noise,
         coupling=objective.coupling,
         largest_rate=_rate(first.matrix.top[0]),
@@ -270,43 +270,155 @@ def measure_problem(
         factors=near,
         lines=lines,
         doubts=warnings,
-        short=_budget_shortfall(first, second, by_layer, stopping),
+        short="; ".join(_open_parts(problem, first, second, noise, lines, by_layer)),
         products=spent.products,
+        passes=round(spent.spent, 1),
         seconds=time.monotonic() - started,
     )
 
 
-_LARGEST = 1e140
-"""Curvature whose square, and sums of such squares, are numbers."""
-
-_TRACES, _HESSIAN, _GAUSS_NEWTON = "traces", "Hessian", "Gauss-Newton matrix"
-_H_TERM, _LAYERS, _LINES = "H-term", "layers", "loss along eigenvectors"
-_FACTORS = "Kronecker factors"
-_PROJECTION, _NOISE = "random subspace", "noise of the samples"
+_EIGENVALUES, _ESTIMATES = "largest eigenvalues", "traces, norms and densities"
+_LAYERS, _LINES = "layers", "loss along eigenvectors"
+_FACTORS, _NOISE = "Kronecker factors", "noise of the samples"
 
 
-def _costs(problem: Problem, count: int, probes: int, *, layers: bool, factors: bool) -> dict[str, float]:
-    few = problem.objective.dim < _SMALLEST_PROJECTED
-    # A small matrix is taken whole, by its rows.
-    each = min(cost(count, probes), problem.objective.dim)
-    return {
-        _TRACES: 20,
-        _HESSIAN: each,
-        _GAUSS_NEWTON: each,
-        _H_TERM: probes,
-        _LAYERS: layer_cost(probes) * len(layers_of(problem.objective.blocks())) if layers else 0,
-        _FACTORS: factor_cost(probes, len(layers_of(problem.objective.blocks()))) if factors else 0,
-        _LINES: LINES * LINE_POINTS / 3,
-        _PROJECTION: 1 if few else zones.SUBSPACE,
-        _NOISE: 4 * VARIANCE_PROBES,
-    }
+def _budget(
+    problem: Problem, budget: float | None, count: int, layers: int, factors: float, tell: Tell | None
+) -> Budget:
+    """Return the budget, with passes laid aside for the parts that come last."""
+    # What takes much of the budget is measured only if the rest leaves it.
+    most = (budget if isinstance(budget, int | float) else DEFAULT) / 4
+    noise = sum(passes for passes in _noise_passes(problem).values() if passes <= most)
+    aside = {_LINES: _LINE_PASSES, _NOISE: noise}
+    more = {_LAYERS: (LAYER_PASSES - least_layer()) * layers, _FACTORS: factors}
+    least = {_LAYERS: least_layer() * layers}
+    if budget is None:
+        aside |= {name: passes + least.get(name, 0.0) for name, passes in more.items()}
+        return Budget(DEFAULT + aside[_LAYERS] + aside[_FACTORS], tell, aside)
+    # short chains, and two probes
+    dim = problem.objective.dim
+    steps = min(count + 1 + MARGIN, dim) + 2
+    fewest = math.ceil(_START + 2 * FIRST + steps * (HESSIAN + GAUSS_NEWTON) + least[_LAYERS])
+    if isinstance(budget, bool) or not isinstance(budget, int | float) or not fewest <= budget < math.inf:
+        raise ValueError(f"budget must be at least {fewest} passes to measure this, got {budget!r}")
+    aside |= more
+    share = min(1.0, (budget - fewest) / 2 / sum(aside.values()))
+    return Budget(
+        budget, tell, {name: share * passes + least.get(name, 0.0) for name, passes in aside.items()}
+    )
 
 
-def _aside(costs: Mapping[str, float], count: int, probes: int) -> dict[str, float]:
-    """Products to lay aside for each part until it begins."""
-    few = costs[_HESSIAN] < cost(count, probes)  # of which all rows are taken
-    whole = costs[_HESSIAN] if few else least(count, probes)
-    return {**costs, _HESSIAN: whole, _GAUSS_NEWTON: whole, _LINES: 0}
+def _open_parts(
+    problem: Problem,
+    first: MeasuredMatrix,
+    second: MeasuredMatrix,
+    noise: SampleNoise | None,
+    lines: tuple[LossLine, ...],
+    layers: tuple[Layer, ...],
+) -> Iterator[str]:
+    """Yield what the budget did not suffice for, in words."""
+    named = {"Hessian": first.short, "Gauss-Newton matrix": second.short}
+    named |= {f"layer {layer.name}": layer.short for layer in layers}
+    yield from (f"{name}: {short}" for name, short in named.items() if short)
+    if noise is None and _has_noise(problem):
+        yield "noise of the samples"
+    elif noise is not None and (noise.total is None or noise.row is None):
+        yield "variance of the Hessian over samples"
+    if not lines and _rate(first.matrix.top[0]) is not None:
+        yield "loss along eigenvectors"
+
+
+class _Pair:
+    """The Hessian and the Gauss-Newton matrix, measured with the same probes."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        spent: Budget,
+        streams: Sequence[np.random.Generator],
+        count: int,
+        tolerance: float,
+    ) -> None:
+        self._problem, self._spent, self._streams = problem, spent, streams
+        self._count, self._tolerance = count, tolerance
+        self.hessian = spent.on(hessian(problem.objective), HESSIAN)
+        self.gauss_newton = spent.on(gauss_newton(problem.objective), GAUSS_NEWTON)
+
+    def measured(self, *, limited: bool) -> tuple[MeasuredMatrix, MeasuredMatrix, Number]:
+        """Return both matrices, and the Frobenius norm of their difference."""
+        spent, dim = self._spent, self.hessian.dim
+        if dim <= LARGEST_WHOLE and 2 * FIRST + dim * (HESSIAN + GAUSS_NEWTON) <= spent.free:
+            return self._whole()
+        with spent.part(_EIGENVALUES):
+            first = Search(self.hessian, self._streams[1], self._count, lowest=True)
+            if limited:
+                extend(first, (0.4 * spent.free - FIRST) / HESSIAN)
+            else:
+                with spent.unlimited():
+                    extend(first, STEPS)
+            second = Search(self.gauss_newton, self._streams[2], self._count, lowest=False)
+            extend(second, (0.4 * spent.free - FIRST) / GAUSS_NEWTON)
+        with spent.part(_ESTIMATES):
+            return self._estimated(first, second)
+
+    def _whole(self) -> tuple[MeasuredMatrix, MeasuredMatrix, Number]:
+        with self._spent.part(_EIGENVALUES):
+            rows = [dense_rows(each) for each in (self.hessian, self.gauss_newton)]
+        eps = torch.finfo(self.hessian.dtype).eps
+        first, second = (whole_matrix(each, eps, self._count, lowest=k == 0) for k, each in enumerate(rows))
+        return first, second, Number.exact(float((rows[0] - rows[1]).norm()))
+
+    def _estimated(self, first: Search, second: Search) -> tuple[MeasuredMatrix, MeasuredMatrix, Number]:
+        spent, rng, both = self._spent, self._streams[3], HESSIAN + GAUSS_NEWTON
+        exact = self._exact_trace()
+        searches = ((first, HESSIAN), (second, GAUSS_NEWTON))
+        # Longer chains converge more eigenvalues, and leave less for the probes to see.
+        more = max(0.0, spent.free - PROBES * both)
+        for (search, cost), share in zip(searches, (0.3, 0.15), strict=True):
+            extend(search, share * more / cost, every=True)
+            search.freeze(exact)
+        vectors = first.random_vectors(rng, max(2, min(PROBES, int(spent.free / both))))
+        # The densities take at most half of what the common probes leave.
+        half = (spent.free - len(vectors) * both) / 2
+        products = [
+            search.probe(vectors, density=share * half / cost)
+            for (search, cost), share in zip(searches, (0.7, 0.3), strict=True)
+        ]
+        known = None
+        if spent.free >= _OUTER * GAUSS_NEWTON:
+            rows, own = first.outer(_OUTER)
+            known = rows, own - self.gauss_newton(rows)
+        h_term = difference_norm((products[0], products[1]), vectors, known)
+        off = [search.off(self._tolerance, placed=search is first) for search, _ in searches]
+        while max(worst := [max(each.values()) for each in off]) > 1:
+            k = int(np.argmax(worst))
+            search, cost = searches[k]
+            if spent.free < 2 * cost:
+                break
+            more = more_probes(search.probes, worst[k], int(spent.free / cost))
+            search.probe(search.random_vectors(rng, more))
+            off[k] = search.off(self._tolerance, placed=search is first)
+        extend(first, 0.6 * spent.free / HESSIAN, every=True)
+        extend(second, spent.free / GAUSS_NEWTON, every=True)
+        return first.result(off[0]), second.result(off[1]), h_term
+
+    def _exact_trace(self) -> float | None:
+        """Return the trace of both matrices if they are equal and take few passes: it is that of a ReLU network."""
+        objective, outputs = self._problem.objective, math.prod(self._problem.outputs)
+        passes = outputs + 4.0  # one backward pass for each output
+        # In training mode the loss is no mean of losses of single samples.
+        if outputs > _MOST_OUTPUTS or objective.training or passes > self._spent.free / 4:
+            return None
+        try:
+            if not sites.by_sample(objective) or not is_piecewise_linear(objective):
+                return None
+            self._spent.spend(passes)
+            return trace_gauss_newton(objective)
+        except ValueError:  # model or loss are not of this kind
+            return None
+
+
+# --- numbers -----------------------------------------------------------------------------------------------------
 
 
 def _values(found: MeasuredMatrix) -> np.ndarray:
@@ -319,64 +431,6 @@ def _values(found: MeasuredMatrix) -> np.ndarray:
     return np.array(values)
 
 
-def _budget_shortfall(
-    first: MeasuredMatrix, second: MeasuredMatrix, layers: tuple[Layer, ...], stopping: StoppingRule
-) -> str:
-    """Return what the budget did not suffice for, in words."""
-    named = {_HESSIAN: first.short, _GAUSS_NEWTON: second.short}
-    named |= {f"layer {layer.name}": layer.short for layer in layers}
-    left = ", ".join(f"{name}: {short}" for name, short in named.items() if short)
-    return left and f"{left} (budget {stopping.budget} products, tolerance {stopping.tolerance:g})"
-
-
-class _Spent:
-    """Products with vectors that were spent, and how far the part is that spends them."""
-
-    def __init__(self, work: Work, aside: Mapping[str, float]) -> None:
-        self.products, self._work, self._aside = 0, work, dict(aside)
-        self._done: Callable[[float], None] = lambda _: None
-        self._start, self._name = 0, ""
-
-    def claimed(self) -> int:
-        """Products so far, and those that parts take which have not begun."""
-        return self.products + math.ceil(sum(self._aside.values()))
-
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """Count products within this context as spent on the named part."""
-        with self._work.part(name) as done:
-            self._done, self._start, self._name = done, self.products, name
-            self._aside.pop(name)
-            yield
-
-    def expect(self, more: float) -> None:
-        """Expect this many further products in the current part."""
-        self._work.expect(self._name, self.products - self._start + more)
-
-    def on(self, operator: Operator) -> Operator:
-        """Return the operator with its products counted."""
-
-        def product(vectors: torch.Tensor) -> torch.Tensor:
-            found = operator.product(vectors)
-            self.products += len(vectors)
-            self._done((self.products - self._start) / self._work.cost(self._name))
-            return found
-
-        return replace(operator, product=product)
-
-
-# --- numbers -----------------------------------------------------------------------------------------------------
-
-
-def _require_size(matrix: Matrix) -> None:
-    size = max((abs(each.value) for each in matrix.top), default=0.0)
-    if size and not 1 / _LARGEST < size < _LARGEST:
-        raise ValueError(
-            f"curvature must be between {1 / _LARGEST:g} and {_LARGEST:g}, or its square overflows, got {size:g};"
-            " multiply the loss by a constant"
-        )
-
-
 def _rate(first: Eigenvalue) -> Number | None:
     # The eigenvalue may be 0 or negative within its error.
     if first.value <= first.bound:
@@ -384,69 +438,20 @@ def _rate(first: Eigenvalue) -> Number | None:
     return Number(value=2 / first.value, error=2 * (first.bound / first.value) / first.value, kind="bound")
 
 
-# --- traces and norms --------------------------------------------------------------------------------------------
+_LINE_PASSES = LINES * LINE_POINTS / 2
 
 
-def _traces(
-    problem: Problem, spent: _Spent, rng: np.random.Generator, probes: int
-) -> tuple[GrowingTrace, GrowingTrace]:
-    """Return the traces of Hessian and Gauss-Newton matrix: exact if a few passes suffice, else first estimates."""
-    objective = problem.objective
-    few = _exact_trace_affordable(problem)
-    if few and (both := _if_possible(trace_hessian, objective)) is not None:
-        return GrowingTrace(both, None, rng), GrowingTrace(both, None, rng)
-    if few and (part := _if_possible(trace_gauss_newton, objective)) is not None:
-        # With the exact trace of the Gauss-Newton part only that of the H-term is left to estimate.
-        found = GrowingTrace(part, spent.on(h_term(objective)), rng), GrowingTrace(part, None, rng)
-    else:
-        found = (
-            GrowingTrace(0.0, spent.on(hessian(objective)), rng),
-            GrowingTrace(0.0, spent.on(gauss_newton(objective)), rng),
-        )
-    for each in found:
-        each.grow(probes)
-    return found
-
-
-def _lines(objective: Objective, found: MeasuredMatrix, gradient: torch.Tensor) -> tuple[LossLine, ...]:
-    slopes = gradient.double().cpu().numpy() @ found.vectors[:, :LINES]
-    each = zip(found.vectors.T, found.matrix.top[:LINES], slopes, strict=False)
+def _lines(
+    objective: Objective, found: MeasuredMatrix, gradient: torch.Tensor, spent: Budget
+) -> tuple[LossLine, ...]:
+    if spent.free < _LINE_PASSES:
+        return ()
+    vectors = found.vectors[:, :LINES].astype(np.float64)
+    slopes = gradient.double().cpu().numpy() @ vectors
+    each = zip(vectors.T, found.matrix.top[:LINES], slopes, strict=False)
+    spent.spend(_LINE_PASSES)
     drawn = (loss_line(objective, vector, value, float(slope)) for vector, value, slope in each)
     return tuple(line for line in drawn if line is not None)
-
-
-def _norm_of_rest(operator: Operator, rng: np.random.Generator, probes: int, *, exact: bool) -> Number:
-    """Frobenius norm of the H-term: from all its rows where the Hessian was had whole."""
-    if exact:
-        rows = operator.product(torch.eye(operator.dim, dtype=operator.dtype, device=operator.device))
-        return Number.exact(float(rows.double().norm()))
-    return Number.estimated(frobenius_norm(operator, rng, probes=probes))
-
-
-def _if_possible(trace: Callable[[Objective], float], objective: Objective) -> float | None:
-    """Return an exact trace; None if it does not suit the model or the loss."""
-    try:
-        return trace(objective)
-    except ValueError:
-        return None
-
-
-def _exact_trace_affordable(problem: Problem) -> bool:
-    """Return whether an exact trace takes few passes: samples are independent and have few outputs."""
-    objective = problem.objective
-    # In training mode the loss is no mean of losses of single samples.
-    if math.prod(problem.outputs) > MOST_PASSES or objective.training:
-        return False
-    return sites.by_sample(objective)
-
-
-def _projected(problem: Problem, rng: np.random.Generator) -> float | None:
-    objective = problem.objective
-    if not _SMALLEST_PROJECTED <= objective.dim <= LARGEST_PROJECTED:
-        return None
-    frame = curvature.haar(rng, objective.dim, zones.SUBSPACE)
-    seen = projected_terms(objective, frame).hessian.double()
-    return float(curvature.positive_excess(seen)) if bool(seen.any()) else None
 
 
 def _zone(problem: Problem, whole: Matrix, part: Matrix, rest: float) -> zones.Zone | None:
@@ -468,23 +473,49 @@ def _balanced(whole: Matrix, part: Matrix) -> bool:
 # --- noise -------------------------------------------------------------------------------------------------------
 
 
-def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> SampleNoise | None:
+def _has_noise(problem: Problem) -> bool:
     objective, few = problem.objective, problem.objective.few()
     # the Hessian of a batch is no mean of theirs, or nobody but the model can tell them apart
-    if problem.samples < 2 or not objective.separable or not cuttable(few.inputs, few.targets):
+    return problem.samples >= 2 and objective.separable and cuttable(few.inputs, few.targets)
+
+
+def _noise_passes(problem: Problem) -> dict[str, float]:
+    """Return the passes that each number takes; more if layers do not give it for all samples at once."""
+    if not _has_noise(problem):
+        return {}
+    if sites.by_sample(problem.objective):
+        return {"along_top": 5.0, "row": 8.0, "total": 7.0 * VARIANCE_PROBES}
+    return {"along_top": 9.0, "row": 1.5 * problem.samples, "total": 10.0 * _PAIRS}
+
+
+def _noise(
+    problem: Problem, vector: np.ndarray, rng: np.random.Generator, spent: Budget
+) -> SampleNoise | None:
+    objective, passes = problem.objective, _noise_passes(problem)
+    if not passes or spent.free < passes["along_top"]:
         return None
-    unit = problem.unit
-    total = Estimate(*(unit**2 * part for part in total_variance(objective, rng, probes=VARIANCE_PROBES)))
-    # An estimate of a variance may come out negative.
-    root = math.sqrt(max(total.value, 0.0))
-    element = Estimate(root, total.standard_error / (2 * root) if root else 0.0)
+    unit, vector = problem.unit, vector.astype(np.float64)
+    spent.spend(passes["along_top"])
     forms = unit * quadratic_forms(objective, vector[:, None])[:, 0]
     counts, edges = np.histogram(forms, bins=BINS)
+    total = element = row = None
+    if spent.free >= passes["row"]:
+        spent.spend(passes["row"])
+        row = Number.exact(unit**2 * variance_along(objective, vector))
+    if spent.free >= passes["total"]:
+        spent.spend(passes["total"])
+        probes = VARIANCE_PROBES if sites.by_sample(objective) else _PAIRS
+        found = total_variance(objective, rng, probes=probes)
+        total = Number.estimated(Estimate(*(unit**2 * part for part in found)))
+        # An estimate of a variance may come out negative.
+        root = math.sqrt(max(total.value, 0.0))
+        error = total.error / (2 * root) if root else 0.0
+        element = Number.estimated(Estimate(root / objective.dim, error / objective.dim))
     return SampleNoise(
-        total=Number.estimated(total),
-        element=Number.estimated(Estimate(*(part / objective.dim for part in element))),
+        total=total,
+        element=element,
         along_top=Number.exact(float(forms.var(ddof=1))),
-        row=Number.exact(unit**2 * variance_along(objective, vector)),
+        row=row,
         edges=tuple(edges.tolist()),
         counts=tuple(counts.tolist()),
     )

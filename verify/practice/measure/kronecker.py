@@ -10,6 +10,7 @@ from simulate.factors import FactorErrors, KroneckerFactors, VanishingError, ekf
 from simulate.lanczos import Operator
 from simulate.objectives import Objective
 from simulate.spectra import Estimate
+from verify.practice.measure.budget import GAUSS_NEWTON, Budget, SpentError
 from verify.practice.measure.measurement import Factors, LayerFactors, Number
 
 
@@ -25,36 +26,49 @@ def factors_of(objective: Objective) -> tuple[KroneckerFactors, KroneckerFactors
     return plain, ekfac(objective, factors=plain)
 
 
-def factor_cost(probes: int, layers: int) -> int:
-    """Products that `measured_factors` takes, but for small layers and the largest eigenvalue."""
-    return probes * layers + 20
+_PROBES = 8
+"""Random vectors for every layer."""
+
+_LARGEST = 60
+"""Products for the largest eigenvalue that are laid aside."""
+
+
+def factor_passes(layers: int) -> float:
+    """Return the passes for the errors of factors if the budget is not given."""
+    return GAUSS_NEWTON * (_PROBES * layers + _LARGEST)
 
 
 def measured_factors(
     operator: Operator,
     factors: tuple[KroneckerFactors, KroneckerFactors],
     rng: np.random.Generator,
-    probes: int,
+    spent: Budget,
 ) -> tuple[Factors | None, Sequence[str]]:
-    """Errors of both, from the same probes; None, and why, if there is nothing that they are relative to.
+    """Errors of both, from the same probes; None, and why, without passes or if nothing is there to compare with.
 
     Parameters
     ----------
     operator
-        The Gauss-Newton matrix.
+        The Gauss-Newton matrix, counted by `spent`.
     factors
         Of it, see `factors_of`.
     rng
         Of random vectors.
-    probes
-        For every layer.
+    spent
+        The budget.
     """
+    layers, products = len(factors[0].blocks), int(spent.free / GAUSS_NEWTON) - _LARGEST
+    rows, probes = operator.dim if operator.dim <= products else 0, min(_PROBES, products // layers)
     try:
-        plain, corrected = factor_errors(operator, factors, rng, probes=max(probes, 2))
+        if not rows and probes < 2:
+            raise SpentError
+        plain, corrected = factor_errors(operator, factors, rng, probes=max(probes, 2), rows=rows)
     except VanishingError:
         return None, [
             "no errors of Kronecker factors: the Gauss-Newton matrix is zero, as a whole or in a layer"
         ]
+    except SpentError:
+        return None, ["no errors of Kronecker factors: the budget is too small"]
     found = Factors(
         kfac=_number(plain.whole),
         ekfac=_number(corrected.whole),

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import torch
 
 from simulate.lanczos import Operator, principal
-from verify.practice.measure.matrices import Wishes, found_matrix
+from verify.practice.measure.budget import HESSIAN, Budget
+from verify.practice.measure.matrices import (
+    MARGIN,
+    PROBES,
+    MeasuredMatrix,
+    Search,
+    dense_rows,
+    extend,
+    more_probes,
+    whole_matrix,
+)
 from verify.practice.measure.measurement import Layer, Number
-from verify.practice.measure.stopping import GrowingTrace, StoppingRule
 
 Places = Mapping[str, slice]
 
@@ -33,55 +43,54 @@ def layers_of(blocks: Places) -> dict[str, list[slice]]:
     return found
 
 
-def layer_cost(probes: int) -> int:
-    """Products that one layer takes at first, a guess."""
-    return 20 + 3 * probes
+LAYER_PASSES = 50.0
+"""Passes for one layer if the budget is not given."""
+
+
+def least_layer() -> float:
+    """Return the passes without which nothing is known of a layer: a short chain, and two probes."""
+    return HESSIAN * (1 + MARGIN + 2)
 
 
 def layered(
     operator: Operator,
-    blocks: Places,
+    layers: Mapping[str, Sequence[slice]],
     norm: Number,
     rng: np.random.Generator,
-    stopping: StoppingRule,
-    spent: Callable[[], int],
+    spent: Budget,
+    tolerance: float,
 ) -> tuple[Layer, ...]:
     """Each layer in turn, by products of the whole matrix with vectors that are zero elsewhere.
 
     Parameters
     ----------
     operator
-        Of the whole matrix.
-    blocks
-        Where each parameter stands, by name.
+        Of the whole matrix, counted by `spent`.
+    layers
+        Where the parameters of each layer stand, see `layers_of`.
     norm
         Frobenius norm of the whole matrix.
     rng
         Of random vectors.
-    stopping
-        Of the estimates of each layer; the budget is that of the whole measurement.
     spent
-        Products of the whole measurement so far, and those that are laid aside for what comes after.
+        The budget: every layer takes an equal part of what is left.
+    tolerance
+        Standard error of trace and norm at which a layer needs no more probes.
 
     Examples
     --------
     >>> from simulate.lanczos import as_operator
-    >>> matrix, norm = as_operator(np.diag([4.0, 3.0, 0.0])), Number.exact(5.0)
-    >>> blocks = {"a.weight": slice(0, 1), "b.weight": slice(1, 3)}
-    >>> for layer in layered(matrix, blocks, norm, np.random.default_rng(0), StoppingRule(), lambda: 0):
+    >>> matrix, norm, spent = as_operator(np.diag([4.0, 3.0, 0.0])), Number.exact(5.0), Budget(100.0)
+    >>> layers = layers_of({"a.weight": slice(0, 1), "b.weight": slice(1, 3)})
+    >>> for layer in layered(spent.on(matrix, 1.0), layers, norm, np.random.default_rng(0), spent, 0.05):
     ...     print(layer.name, layer.largest.value, layer.trace.value, round(layer.share.value, 9))
     a 4.0 4.0 0.64
     b 3.0 3.0 0.36
     """
-    layers, found = layers_of(blocks), list[Layer]()
+    found = list[Layer]()
     for name, places in layers.items():
-        # What later layers take at first is laid aside.
-        aside = layer_cost(stopping.probes) * (len(layers) - len(found) - 1)
-        inside = principal(operator, places)
-        trace = GrowingTrace(0.0, inside, rng)
-        trace.grow(stopping.probes)
-        wishes = Wishes(count=1, stopping=stopping, dense=False)
-        block = found_matrix(inside, rng, trace, wishes, lambda aside=aside: spent() + aside)
+        inside, passes = principal(operator, places), spent.free / (len(layers) - len(found))
+        block = _block(inside, rng, passes, tolerance)
         found.append(
             Layer(
                 name=name,
@@ -95,6 +104,22 @@ def layered(
             )
         )
     return tuple(found)
+
+
+def _block(inside: Operator, rng: np.random.Generator, passes: float, tolerance: float) -> MeasuredMatrix:
+    products = int(passes / HESSIAN)
+    if inside.dim <= products:
+        return whole_matrix(dense_rows(inside), torch.finfo(inside.dtype).eps, 1, lowest=False)
+    search = Search(inside, rng, 1, lowest=False)
+    made = extend(search, 0.6 * products)
+    search.freeze()
+    search.probe(search.random_vectors(rng, max(2, min(PROBES, products - made))))
+    while max((off := search.off(tolerance, placed=False)).values()) > 1:
+        left = products - made - search.probes
+        if left < 2:
+            break
+        search.probe(search.random_vectors(rng, more_probes(search.probes, max(off.values()), left)))
+    return search.result(off)
 
 
 def _share(part: Number, whole: Number) -> Number:

@@ -12,7 +12,7 @@ from simulate.objectives import Objective
 from simulate.objectives.restoring import preserve_state
 from verify.practice.measure.measurement import Eigenvalue, LossLine
 
-LINE_POINTS = 21
+LINE_POINTS = 13
 """Points of a line, the parameters as they are among them."""
 
 _RISE = 1.0

@@ -42,7 +42,11 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Eigenvalue:
-    """A value, the bound on its error, and whether that is below the tolerance."""
+    """A Ritz value, and the bound on its distance to an eigenvalue: the residual of its vector.
+
+    The k-th largest value is at most the k-th largest eigenvalue. `converged` says that the bound is at most 1e-3 of
+    the largest eigenvalue in modulus.
+    """
 
     value: float
     bound: float
@@ -72,8 +76,10 @@ class Matrix:
         Largest eigenvalues, descending.
     lowest
         Smallest eigenvalue; None of the Gauss-Newton matrix, whose eigenvalues are not negative for a convex loss.
+    ceiling
+        No eigenvalue is larger, with probability at least 0.99 over the random start.
     stopped
-        Why Lanczos stopped; "all eigenvalues" of a matrix that was had whole.
+        Why Lanczos stopped; "all eigenvalues" of a matrix that was computed whole.
     trace, frobenius
         Sum of the eigenvalues, root of the sum of their squares.
     excess
@@ -84,6 +90,7 @@ class Matrix:
 
     top: tuple[Eigenvalue, ...]
     lowest: Eigenvalue | None
+    ceiling: float
     stopped: str
     trace: Number
     frobenius: Number
@@ -180,12 +187,14 @@ class SampleNoise:
         Mean over the samples of |(H_i - H) v_1|^2, of which `along_top` is a part.
     edges, counts
         Histogram of v_1' H_i v_1.
+
+    `total`, `element` and `row` are None if the budget does not suffice.
     """
 
-    total: Number
-    element: Number
+    total: Number | None
+    element: Number | None
     along_top: Number
-    row: Number
+    row: Number | None
     edges: tuple[float, ...] = field(repr=False)
     counts: tuple[int, ...] = field(repr=False)
 
@@ -208,8 +217,6 @@ class Measurement(Result):
         Frobenius norm of their difference.
     zone
         Whether the loss is in the Goldilocks zone; None if the Hessian is zero.
-    projected_excess
-        Excess of the Hessian in one random subspace of 50 dimensions; None with too few or too many parameters for it.
     noise
         Scatter of single samples; None for one sample, and if samples are coupled.
     coupling
@@ -225,9 +232,11 @@ class Measurement(Result):
     doubts
         What looks like a mistake in model or data, in words: see `verify.practice.setup_warnings`.
     short
-        What the budget did not suffice for, in words; empty if nothing.
+        What the budget left open, in words; empty if nothing.
     products
-        Matrix-vector products, each over all samples; exact traces and the noise of single samples are not counted.
+        Matrix-vector products, each over all samples.
+    passes
+        What all parts cost, in forward and backward passes over all samples.
     """
 
     name: str
@@ -243,7 +252,6 @@ class Measurement(Result):
     gauss_newton: Matrix
     h_term_frobenius: Number
     zone: Zone | None
-    projected_excess: float | None
     noise: SampleNoise | None
     coupling: str
     largest_rate: Number | None
@@ -253,6 +261,7 @@ class Measurement(Result):
     doubts: tuple[str, ...]
     short: str
     products: int
+    passes: float
     seconds: float
 
     def _headline(self) -> str:

@@ -41,6 +41,7 @@ def measurement_page(found: Measurement) -> str:
         pictures=plots_html(plots.measurement_plots(found)),
         layers=plots_html(plots.layer_plots(found)) if found.layers else "",
         between=share_between_layers(found),
+        promise=promise(found),
     )
 
 
@@ -64,15 +65,10 @@ def write_measurement(found: Measurement, folder: Path) -> Path:
     ValueError
         If the folder cannot be written.
     """
-    return write_both(folder, measurement_json(found), measurement_page(found))
-
-
-def write_both(folder: Path, text: str, page: str) -> Path:
-    """Write JSON and page that are already made, and return the path of the page."""
     place = folder / "measure.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        replace_files({folder / "measure.json": text, place: page})
+        replace_files({folder / "measure.json": measurement_json(found), place: measurement_page(found)})
     except OSError as error:
         raise ValueError(f"page cannot be written to {folder}: {error.strerror or error}") from None
     return place
@@ -155,16 +151,19 @@ def share_between_layers(found: Measurement) -> float:
 
 
 def _rest(found: Measurement) -> Iterator[str]:
-    for name, matrix in (("Hessian", found.hessian), ("Gauss-Newton matrix", found.gauss_newton)):
-        if not all(each.converged for each in matrix.top):
-            yield f"{name}: Lanczos stopped at {matrix.stopped}; eigenvalues that are not converged have wide bounds"
     if found.short:
-        yield f"budget too small to decide {found.short}; raise --budget"
+        yield f"left open within the budget: {found.short}; raise --budget"
     yield from _zone_lines(found)
     yield from _noise_lines(found)
     yield from _full_gradients(found)
-    spent = f"{found.products} products in {found.seconds:.0f} s"
-    yield f"± is a bound for eigenvalues, else one standard error; {spent}"
+    yield f"{promise(found)}; {found.passes:.0f} passes in {found.seconds:.0f} s"
+
+
+def promise(found: Measurement) -> str:
+    """Return what the errors mean, in words."""
+    first = found.hessian
+    ceiling = f"all are below {_plain(first.ceiling, 4)} with probability 0.99"
+    return f"± of an eigenvalue: one lies within it, and {ceiling}; other ±: one standard error"
 
 
 def _full_gradients(found: Measurement) -> Iterator[str]:
@@ -178,12 +177,7 @@ def _zone_lines(found: Measurement) -> Iterator[str]:
         return
     yield f"Goldilocks zone      {zone.verdict}: {zone.reason}"
     seen = f"{_plain(zone.excess.value)} ± {_plain(zone.excess.standard_error, 2)}"
-    drawn = (
-        ""
-        if found.projected_excess is None
-        else f", {_plain(found.projected_excess, 3)} in one random subspace"
-    )
-    yield f"  excess, {zone.dim} dim.    {seen} by theory{drawn}; noise {_plain(zone.floor, 3)}"
+    yield f"  excess, {zone.dim} dim.    {seen} by theory; noise {_plain(zone.floor, 3)}"
     if zone.predicted is not None and found.hessian.excess is not None:
         whole = value(found.hessian.excess)
         yield f"  excess, whole      {whole}, {_plain(zone.predicted, 4)} by theory from the excess of G"
@@ -199,10 +193,15 @@ def _noise_lines(found: Measurement) -> Iterator[str]:
         yield f"no variance over samples, since they depend on each other: {found.coupling}"
     if noise is None:
         return
-    yield f"Hessian variance     {value(noise.total)}, mean of |H_i - H|^2 over samples"
-    yield f"  of one element     {value(noise.element)}, standard deviation"
-    yield f"  along v_1          {value(noise.along_top)}, variance of v_1' H_i v_1"
-    yield f"  of row v_1         {value(noise.row)}, mean of |(H_i - H) v_1|^2"
+    rows = (
+        ("Hessian variance", noise.total, "mean of |H_i - H|^2 over samples"),
+        ("  of one element", noise.element, "standard deviation"),
+        ("  along v_1", noise.along_top, "variance of v_1' H_i v_1 over samples"),
+        ("  of row v_1", noise.row, "mean of |(H_i - H) v_1|^2"),
+    )
+    yield from (
+        f"{name:<{_NAME}}{value(number)}, {text}" for name, number, text in rows if number is not None
+    )
 
 
 def value(number: Number | None) -> str:

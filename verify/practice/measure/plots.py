@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import ArrayLike
 
 from verify.page import wording
 from verify.page.canvas import draw_law, draw_points
@@ -20,7 +19,6 @@ from verify.practice.measure.measurement import (
     LossLine,
     Matrix,
     Measurement,
-    Number,
     SampleNoise,
 )
 from verify.practice.page_plots import PagePlot, fit_axes
@@ -73,17 +71,6 @@ def layer_plots(found: Measurement) -> list[PagePlot]:
     ]
 
 
-def series_plots(at: Sequence[float], made: Sequence[Measurement]) -> list[PagePlot]:
-    """Pictures of curvature through training: first eigenvalues, loss, excess of positive curvature."""
-    excess = [each.hessian.excess for each in made]
-    return [
-        PagePlot("Largest eigenvalue", partial(_first_eigenvalues, at=at, made=made), "Bars: bound on the error."),
-        PagePlot("Loss", partial(_through, at=at, name="loss", found=[each.loss for each in made])),
-        PagePlot("Excess of positive curvature of H", partial(_through, at=at, name="trace / Frobenius norm",
-                found=excess), "Bars: standard error."),
-    ]  # fmt: skip
-
-
 def draw_eigenvalues(axes: Axes, found: Measurement) -> None:
     """The top eigenvalues of both matrices by rank."""
     values = [each.value for _, matrix in _matrices(found) for each in matrix.top]
@@ -91,22 +78,17 @@ def draw_eigenvalues(axes: Axes, found: Measurement) -> None:
     fit_axes(axes, ("rank", ranks), ("eigenvalue", values), "y" * spans_decades(values))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     for name, matrix in _matrices(found):
-        _draw_top(axes, ranks, matrix.top, name)
+        colour, mark, _ = _STYLES[name]
+        for rank, each in zip(ranks, matrix.top, strict=True):
+            axes.errorbar(
+                rank, each.value, each.bound, fmt=mark, ms=4, color=colour, elinewidth=1.1,
+                mfc=colour if each.converged else PALETTE["paper"],
+            )  # fmt: skip
     _name_matrices(axes)
 
 
 def _matrices(found: Measurement) -> list[tuple[str, Matrix]]:
     return [("H", found.hessian), ("G", found.gauss_newton)]
-
-
-def _draw_top(axes: Axes, x: ArrayLike, top: Sequence[Eigenvalue], name: str) -> None:
-    """Draw eigenvalues of one matrix with the bounds on their errors."""
-    colour, mark, _ = _STYLES[name]
-    for place, each in zip(np.asarray(x), top, strict=True):
-        axes.errorbar(
-            place, each.value, each.bound, fmt=mark, ms=4, color=colour, elinewidth=1.1,
-            mfc=colour if each.converged else PALETTE["paper"],
-        )  # fmt: skip
 
 
 def _name_matrices(axes: Axes) -> None:
@@ -162,23 +144,3 @@ def _bars(axes: Axes, *, names: Sequence[str], pairs: Sequence[tuple[float, floa
     axes.barh(places, values, height=0.6, color=PALETTE["band"], ec=PALETTE["theory"], lw=0.6)
     axes.errorbar(values, places, xerr=errors, ls="", color=PALETTE["ink"], elinewidth=1.1)
     axes.set_yticks(places, names)
-
-
-def _first_eigenvalues(axes: Axes, *, at: Sequence[float], made: Sequence[Measurement]) -> None:
-    values = [matrix.top[0].value for each in made for _, matrix in _matrices(each)]
-    fit_axes(axes, ("checkpoint", at), ("eigenvalue", values), "y" * spans_decades(values))
-    for k, name in enumerate(_STYLES):
-        firsts = [_matrices(each)[k][1].top[0] for each in made]
-        axes.plot(at, [first.value for first in firsts], color=_STYLES[name][0], lw=1.3)
-        _draw_top(axes, at, firsts, name)
-    _name_matrices(axes)
-
-
-def _through(axes: Axes, *, at: Sequence[float], name: str, found: Sequence[Number | None]) -> None:
-    # a matrix that is zero has no excess: a gap
-    pairs = [(math.nan, math.nan) if each is None else (each.value, each.error) for each in found]
-    values, errors = np.array(pairs).T
-    shown = values[np.isfinite(values)].tolist()
-    fit_axes(axes, ("checkpoint", at), (name, values), "y" * bool(shown and spans_decades(shown)))
-    axes.plot(at, values, color=PALETTE["theory"], lw=1.3)
-    draw_points(axes, at, values, values - errors, values + errors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import math
 import sys
 import time
@@ -16,6 +17,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from simulate import _checks
 from simulate.lanczos.precision import in_full_precision
 from simulate.objectives import Objective
 from simulate.objectives.ranks import LostProcessError
@@ -41,9 +43,6 @@ PATIENCE = timedelta(days=2)
 
 _USUAL_SIZE = 64
 """Batch size if neither the caller nor a loader names one."""
-
-_CURVATURE = 500.0
-"""Guess: time of the limits from curvature over that of a forward pass."""
 
 _TRIALS, _LIMITS = "trial runs", "curvature"
 
@@ -151,11 +150,9 @@ def plan(
     """
     if parameters is None and isinstance(optimizer, Optimizer) and isinstance(model, nn.Module):
         parameters = list(moved_groups(optimizer, model))
-    given = {
-        "seed": seed, "samples": samples, "parameters": parameters, "field": field, "device": device, "dtype": dtype,
-        "in_place": not isinstance(model, Objective),
-    }  # fmt: skip
-    problem = asked_problem("plan", model, data, loss, **given)
+    given: dict[str, Any] = {"samples": samples, "parameters": parameters, "field": field, "device": device}
+    own_data = isinstance(model, Objective)
+    problem = asked_problem("plan", model, data, loss, seed=seed, dtype=dtype, in_place=not own_data, **given)
     with progress("plan") as tell:
         return plan_problem(
             problem,
@@ -220,11 +217,14 @@ def plan_problem(
     InterruptedPlanError
         As `plan`.
     """
-    started = time.monotonic()
-    loader, objective = problem.loader, problem.objective
-    usual = min((loader and loader.batch_size) or _USUAL_SIZE, problem.samples)
-    sizes = _sizes(usual if batch_sizes is None else batch_sizes, problem.samples)
-    _require(steps, seconds, score, problem)
+    started, loader, objective = time.monotonic(), problem.loader, problem.objective
+    sizes = _sizes(batch_sizes, problem)
+    _checks.natural("steps", 1 if steps is None else steps)
+    _checks.positive_numbers("seconds", 1 if seconds is None else seconds)
+    if score not in SCORES:
+        raise ValueError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
+    if objective.training:
+        raise ValueError("a plan needs evaluation mode; its trial runs switch to training mode themselves")
     own = chosen_optimizer(
         optimizer,
         momentum=momentum,
@@ -237,13 +237,15 @@ def plan_problem(
     rng = np.random.default_rng(require_seed(seed))
     with objective.ranks.together("a plan"), in_full_precision():
         dropped = bool(loader and loader.drop_last) if drop_last is None else drop_last
-        trials = Trials(problem, own, sizes, ahead, score, seed, dropped, not evaluation)
-        trials = trials if seconds is None else trials.within(seconds)
-        announce(_cost(trials))
-        passed = time.monotonic()
-        objective.value()
-        parts = {_TRIALS: trials.cost(), _LIMITS: curvature * _CURVATURE * (time.monotonic() - passed)}
-        work, stopped = Work(parts, tell), ""
+        trials = Trials(
+            problem, own, ahead, score=score, seed=seed, drop_last=dropped, training=not evaluation
+        )
+        if seconds is not None:
+            trials.shorten(seconds)
+        cost = trials.cost()
+        took = f"{cost:.0f} s" if cost < 120 else f"{cost / 60:.0f} minutes"
+        announce(f"about {trials.expected_steps()} training steps, {took}")
+        work, stopped, limits = Work({_TRIALS: cost, _LIMITS: curvature * cost}, tell), "", (None, "")
         try:
             with work.part(_TRIALS) as done:
                 if not trials.run(done, deadline=started + (math.inf if seconds is None else seconds)):
@@ -252,22 +254,21 @@ def plan_problem(
             if not trials.found:
                 raise
             stopped = "interrupted"
-        found, why = (None, "")
         if curvature and stopped != "interrupted":
-            with work.part(_LIMITS) as done:
-                found, why = _limits(problem, sizes, rng, done, training=not evaluation)
+            with work.part(_LIMITS):
+                limits = _limits(problem, sizes, rng, training=not evaluation)
         made = Plan(
             name=problem.name,
             samples=problem.samples,
             parameters=objective.dim,
             state=State(loss=trials.first, constant=trials.constant, doubts=setup_warnings(problem)),
             optimizer=own.name,
-            kind=own.kind,
+            kind=trials.kind,
             score=score,
             trials=tuple(trials.found[::-1]),
             stopped=stopped,
-            linearised=found,
-            not_linearised=why,
+            linearised=limits[0],
+            not_linearised=limits[1],
             seconds=time.monotonic() - started,
             seed=seed,
         )
@@ -277,70 +278,45 @@ def plan_problem(
 
 
 def _limits(
-    problem: Problem,
-    sizes: Sequence[int],
-    rng: np.random.Generator,
-    watch: Callable[[float], None],
-    *,
-    training: bool,
+    problem: Problem, sizes: Sequence[int], rng: np.random.Generator, *, training: bool
 ) -> tuple[Linearised | None, str]:
     """Return the limits from curvature, or the reason why there are none."""
-    batch, instance = nn.modules.batchnorm._BatchNorm, nn.modules.instancenorm._InstanceNorm
-    parts = problem.module.modules()
-    if training and any(isinstance(part, batch) and not isinstance(part, instance) for part in parts):
+    if training and any("BatchNorm" in type(part).__name__ for part in problem.module.modules()):
         return (
             None,
             "batch normalisation uses the statistics of each batch, and the limits need single samples",
         )
     try:
         with problem.objective.ranks.together("curvature"), measured():
-            return linearised(problem, sizes, rng, watch), ""
+            return linearised(problem, sizes, rng), ""
     except LostProcessError:
         raise
     except ValueError as error:
         return None, str(error)
 
 
-def _cost(trials: Trials) -> str:
-    seconds = trials.cost()
-    took = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
-    return f"about {trials.expected_steps()} training steps, {took}"
-
-
-def _sizes(given: int | Sequence[int], samples: int) -> tuple[int, ...]:
-    sizes = [given] if isinstance(given, int | np.integer) else list(given)
-    if not sizes:
-        raise ValueError("a plan needs at least one batch size, got none")
-    for size in sizes:
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise ValueError(f"batch sizes must be integers of at least 1, got {size!r}")
-        if size > samples:
-            raise ValueError(f"batch sizes must be at most the number of samples, {samples}, got {size}")
-        if sizes.count(size) > 1:
-            raise ValueError(f"batch sizes must be different, got {size} more than once")
-    return tuple(sorted(int(size) for size in sizes))
-
-
-def _require(steps: int | None, seconds: float | None, score: str, problem: Problem) -> None:
-    if seconds is not None and not 0 < seconds < math.inf:
-        raise ValueError(f"seconds must be positive and finite, got {seconds}")
-    if steps is not None and steps < 1:
-        raise ValueError(f"steps must be at least 1, got {steps}")
-    if score not in SCORES:
-        raise ValueError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
+def _sizes(given: int | Sequence[int] | None, problem: Problem) -> list[int]:
     if problem.objective.reduction != "mean":
         raise ValueError("loss must be a mean over the samples, got a sum: divide it by their number")
     if problem.samples < 2:
         raise ValueError("data must hold at least two samples for a plan, got one")
-    if problem.objective.training:
-        raise ValueError("a plan needs evaluation mode; its trial runs switch to training mode themselves")
+    usual = min((problem.loader and problem.loader.batch_size) or _USUAL_SIZE, problem.samples)
+    asked: Any = usual if given is None else given
+    listed = [asked] if isinstance(asked, int | np.integer) else list(asked)
+    sizes = [_checks.natural("each batch size", size) for size in listed]
+    if not sizes or len(set(sizes)) < len(sizes):
+        raise ValueError(f"batch sizes must be different, and one at least, got {sizes}")
+    if max(sizes) > problem.samples:
+        raise ValueError(f"batch sizes must be at most the {problem.samples} samples, got {max(sizes)}")
+    return sorted(sizes)
 
 
 def run_plan(options: argparse.Namespace) -> int:
     """Run the command: plan, print, write."""
     from verify.practice.plan import pages as plan_pages
 
-    sizes = None if options.batch_sizes is None else _integers(options.batch_sizes)
+    options.batch_sizes = options.batch_sizes and _integers(options.batch_sizes)
+    options.drop_last = options.drop_last or None  # as the data loader does
     folder, status = Path(options.output), 0
     with output_apart() as output:
 
@@ -351,24 +327,9 @@ def run_plan(options: argparse.Namespace) -> int:
         problem = from_options(options, in_place=True)
         try:
             with on_terminal("plan") as tell, measured():
-                made = plan_problem(
-                    problem,
-                    sizes,
-                    seed=options.seed,
-                    optimizer=options.optimizer,
-                    momentum=options.momentum,
-                    weight_decay=options.weight_decay,
-                    clip=options.clip,
-                    rate=options.rate,
-                    steps=options.steps,
-                    seconds=options.seconds,
-                    score=options.score,
-                    drop_last=options.drop_last or None,
-                    evaluation=options.evaluation,
-                    curvature=options.curvature,
-                    tell=tell,
-                    announce=begin,
-                )
+                asked = inspect.signature(plan_problem).parameters
+                given = {name: value for name, value in vars(options).items() if name in asked}
+                made = plan_problem(problem, tell=tell, announce=begin, **given)
         except InterruptedPlanError as error:
             made, status = error.plan, INTERRUPTED
         try:

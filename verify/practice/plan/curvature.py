@@ -6,7 +6,7 @@ They describe small displacements, in evaluation mode, with single samples. They
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,8 +27,6 @@ DIRECTIONS, HEAVY = 10, 20
 
 _OWN, _PROBES = 12, 8
 """Directions of single samples along which others are measured, and random vectors for a norm."""
-
-Watch = Callable[[float], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +88,6 @@ def linearised(
     problem: Problem,
     sizes: Sequence[int],
     rng: np.random.Generator,
-    watch: Watch = lambda _: None,
     *,
     directions: int = DIRECTIONS,
     heavy: int = HEAVY,
@@ -105,8 +102,6 @@ def linearised(
         Batch sizes, ascending, each from 1 to the number of samples.
     rng
         Source of random starts, probes and batches.
-    watch
-        Called with the share that is done.
     directions, heavy
         Trial directions of the bracket.
 
@@ -123,11 +118,8 @@ def linearised(
 
     matrix = gauss_newton(objective)
     top = extremes(matrix, rng, largest=min(directions, objective.dim))
-    watch(0.4)
     sharpest = extremes(hessian(objective), rng, largest=1)
-    watch(0.6)
     samples = sample_directions(objective, top.vectors, rng, probes=_OWN, heavy=min(heavy, problem.samples))
-    watch(0.8)
     bracket, law = measured_bracket(top, samples, problem.unit), BatchLaw(samples.statistics, problem.unit)
     # |G_i|_F^2 is exact, |G|_F^2 is in part from probes; the divisor is N - 1
     whole = frobenius(matrix, top, rng, probes=_PROBES)

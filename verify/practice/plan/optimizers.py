@@ -119,18 +119,16 @@ def chosen_optimizer(
     if inspect.isclass(optimizer) and issubclass(optimizer, Optimizer):
         return _of_class(optimizer, {}, rate)
     if isinstance(optimizer, list | tuple | int | float | nn.Module) or not callable(optimizer):
-        sizes = isinstance(optimizer, list | tuple | int)
-        hint = f"; batch sizes go by name, batch_sizes={optimizer!r}" if sizes else ""
-        hint = f"; a loss goes by name, loss={optimizer!r}" if isinstance(optimizer, nn.Module) else hint
-        raise ValueError(f"optimizer must be {_RULE}, got {optimizer!r}{hint}")
+        name = "loss" if isinstance(optimizer, nn.Module) else "batch_sizes"
+        raise ValueError(
+            f"optimizer must be {_RULE}, got {optimizer!r}; {name.replace('_', ' ')} by name: {name}={optimizer!r}"
+        )
     name = getattr(optimizer, "__name__", type(optimizer).__name__)
     make: Any = optimizer
     return Chosen(name=f"optimizer {name}", kind=None, rate=rate or _FIRST_ADAM, make=make)
 
 
-_RULE = (
-    f"one of {', '.join(NAMES)}, an optimizer of torch, or its class, or a function of parameters and rate"
-)
+_RULE = f"one of {', '.join(NAMES)}, an optimizer of torch or its class, or a function of parameters and rate"
 
 
 def with_schedule(chosen: Chosen, scheduler: Any, clip: float | None, steps: int) -> Chosen:
@@ -211,15 +209,14 @@ def _ratios(scheduler: Any, steps: int) -> list[float]:
 
 
 def _named(name: str, momentum: float | None, weight_decay: float | None, rate: float | None) -> Chosen:
-    if name not in NAMES:
+    kinds = {"sgd": SGD, "momentum": SGD, "adam": Adam, "adamw": AdamW}
+    if name not in kinds:
         raise ValueError(f"optimizer must be {_RULE}, got {name!r}{did_you_mean(name, NAMES)}")
-    if name in ("sgd", "momentum"):
-        inertia = (_MOMENTUM if name == "momentum" else 0.0) if momentum is None else momentum
-        return _of_class(SGD, {"momentum": inertia, "weight_decay": weight_decay or 0.0}, rate)
-    if momentum is not None:
+    if momentum is not None and kinds[name] is not SGD:
         raise ValueError(f"{name} takes no momentum, got {momentum}; leave it out")
-    settings = {} if weight_decay is None else {"weight_decay": weight_decay}
-    return _of_class(Adam if name == "adam" else AdamW, settings, rate)
+    usual = _MOMENTUM if name == "momentum" else None
+    given = {"momentum": usual if momentum is None else momentum, "weight_decay": weight_decay}
+    return _of_class(kinds[name], {k: value for k, value in given.items() if value is not None}, rate)
 
 
 def _of_class(kind: type[Optimizer], settings: Mapping[str, Any], rate: float | None) -> Chosen:
@@ -237,41 +234,40 @@ def _of_class(kind: type[Optimizer], settings: Mapping[str, Any], rate: float | 
 
 
 def _in_use(optimizer: Optimizer, rate: float | None, places: Mapping[int, int]) -> Chosen:
-    kind, groups = (
-        type(optimizer),
-        [g for g in optimizer.param_groups if any(id(p) in places for p in g["params"])],
-    )
-    missing = set(places) - {id(p) for group in groups for p in group["params"]}
-    if not groups:
+    kind, held = type(optimizer), {id(p) for group in optimizer.param_groups for p in group["params"]}
+    if not held & set(places):
         raise ValueError("optimizer holds no parameters of the model; build it from model.parameters()")
-    if missing:
+    if missing := len(set(places) - held):
         raise ValueError(
-            f"optimizer holds {len(places) - len(missing)} of the {len(places)} measured parameters; list those that it"
+            f"optimizer holds {len(places) - missing} of the {len(places)} measured parameters; list those that it"
             " moves in parameters="
         )
+    groups = [g for g in optimizer.param_groups if any(id(p) in places for p in g["params"])]
     # a scheduler changes "lr" and keeps the rate that the user gave
     rates = [float(group.get("max_lr") or group.get("initial_lr", group["lr"])) for group in groups]
     lead = next((each for each in rates if each > 0), rate)
     if lead is None:
         raise ValueError("optimizer must have a positive learning rate, got 0; give rate=")
+    ratios = [each / lead if any(rates) else 1.0 for each in rates]
 
     def make(parameters: Sequence[nn.Parameter], lr: float) -> Optimizer:
-        held = {id(p): p for group in optimizer.param_groups for p in group["params"]}
-        memo = {key: parameters[places[key]] if key in places else p for key, p in held.items()}
+        memo = {id(p): p for group in optimizer.param_groups for p in group["params"]}
+        memo |= {key: parameters[place] for key, place in places.items()}
         # a scheduler binds step to the user's optimizer; torch's own copying would lose attributes of other classes
         own = {name: value for name, value in vars(optimizer).items() if name != "step"}
         made = object.__new__(kind)
         made.__dict__.update(copy.deepcopy(own, {**memo}))
+        trained = {id(p) for p in parameters}
         for group in made.param_groups:
-            group["params"] = [p for p in group["params"] if any(p is q for q in parameters)]
-        made.param_groups[:] = [group for group in made.param_groups if group["params"]]
-        for group, each in zip(made.param_groups, rates, strict=True):
-            group["lr"] = lr * (each / lead if any(rates) else 1.0)
+            group["params"] = [p for p in group["params"] if id(p) in trained]
             group.pop("initial_lr", None)
+        made.param_groups[:] = [group for group in made.param_groups if group["params"]]
+        for group, ratio in zip(made.param_groups, ratios, strict=True):
+            group["lr"] = lr * ratio
         return made
 
     settings = [{k: v for k, v in group.items() if k not in _CHANGED} for group in groups]
-    one = all(each == settings[0] for each in settings) and len(set(rates)) == 1
+    one = all(each == settings[0] for each in settings) and len(set(ratios)) == 1
     return Chosen(
         name=_words(kind, groups[0]) + ("" if one else f", {len(groups)} groups of parameters"),
         kind=_held_out_kind(kind, groups[0]) if one else None,
@@ -296,11 +292,6 @@ def _held_out_kind(kind: type[Optimizer], settings: Mapping[str, Any]) -> str | 
 
 
 def _words(kind: type[Optimizer], settings: Mapping[str, Any]) -> str:
-    momentum, decay = settings.get("momentum"), settings.get("weight_decay")
-    nesterov = " (Nesterov)" if settings.get("nesterov") else ""
-    parts = [
-        kind.__name__,
-        f"momentum {momentum:g}{nesterov}" if isinstance(momentum, float | int) and momentum else "",
-        f"weight decay {decay:g}" if isinstance(decay, float | int) and decay else "",
-    ]
-    return ", ".join(part for part in parts if part)
+    said = {name: settings.get(name) for name in ("momentum", "weight_decay")}
+    numbers = [f"{name.replace('_', ' ')} {value:g}" for name, value in said.items() if value]
+    return ", ".join([kind.__name__, *numbers])

@@ -1,4 +1,4 @@
-"""A plan as JSON, and as one page with pictures; its words are those of `words`."""
+"""A plan as JSON, and as one page with a picture; its words are those of `words`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from verify.files import replace_files
 from verify.page import plots
 from verify.page.markup import template
-from verify.practice.page_plots import plots_html
+from verify.practice.page_plots import figure_of, plots_html
 from verify.practice.plan import words
-from verify.practice.plan.picture import plan_figure, plan_plots
+from verify.practice.plan.picture import plan_plot
 from verify.practice.plan.planned import Plan
 
 VERSION = 4
@@ -27,7 +27,10 @@ def write_plan(made: Plan, folder: Path) -> Path:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        plots.save_figure(plan_figure(made), folder / "plan")
+        figure = figure_of(
+            [plan_plot(made)], "Learning rate against batch size", f"losscurv · seed {made.seed}"
+        )
+        plots.save_figure(figure, folder / "plan")
         replace_files({folder / "plan.json": plan_json(made), folder / "plan.html": plan_page(made)})
     except OSError as error:
         raise ValueError(f"plan cannot be written to {folder}: {error.strerror or error}") from None
@@ -41,7 +44,7 @@ def plan_json(made: Plan) -> str:
 
 def plan_page(made: Plan) -> str:
     """Return one HTML page that needs no other file."""
-    drawn, (name, level, *doubts) = plan_plots(made), words.header_lines(made)
+    name, level, *doubts = words.header_lines(made)
     return template("plan.html.j2").render(
         name=name.partition(":")[0],
         facts=[name, level],
@@ -50,8 +53,7 @@ def plan_page(made: Plan) -> str:
         trials=words.trial_table(made),
         trial_notes=list(words.trial_notes(made)),
         title=words.CURVATURE,
-        curvature=words.curvature_table(made.linearised) if made.linearised else [],
+        curvature=words.curvature_table(made),
         notes=list(words.curvature_notes(made)),
-        pictures=plots_html(drawn),
-        alone=len(drawn) == 1,
+        picture=plots_html([plan_plot(made)]),
     )

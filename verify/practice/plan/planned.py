@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from simulate.results import Columns, Result
 from verify.practice.plan.curvature import Linearised
@@ -85,14 +85,9 @@ class Plan(Result):
         return f"{self.name}, {size}; {self.optimizer}, {self.trial_steps} trial steps, seed {self.seed}"
 
     def _columns(self) -> Columns:
-        names = {"suggested rate": "start", "largest that trained": "trains", "first that failed": "fails"}
-        columns: dict[str, list[Any]] = {"batch size": [at.batch_size for at in self.trials]}
-        columns |= {name: [getattr(at, field) for at in self.trials] for name, field in names.items()}
-        if self.linearised is not None:
-            limits = {at.batch_size: at for at in self.linearised.rates}
-            for name, field in {"SGD stable below": "lower", "SGD unstable above": "upper"}.items():
-                columns[name] = [getattr(limits[at.batch_size], field) for at in self.trials]
-        return columns
+        names = {"batch size": "batch_size", "suggested rate": "start"}
+        names |= {"largest that trained": "trains", "first that failed": "fails"}
+        return {name: [getattr(at, field) for at in self.trials] for name, field in names.items()}
 
     def _inches(self) -> tuple[float, float]:
         return 5.2, 3.4

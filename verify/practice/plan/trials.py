@@ -5,16 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
-from simulate.objectives.batches import cuts, rows, window
-from simulate.objectives.restoring import in_mode, preserve_state, seed_generators
+from simulate.objectives.batches import rows, window
+from simulate.objectives.restoring import preserve_state
 from simulate.training.constant_outputs import constant_loss
 from simulate.training.trial_training import CommonBatches, Training, TrialRun, tail
 from verify.practice.loading import Problem
@@ -119,24 +118,6 @@ class SizeTrial:
     steps: int
     short: int
 
-    def run(self, rate: float | None) -> RateTrial:
-        """Return the run at a rate; at None, the one with the smallest loss."""
-        if rate is None:
-            return min(self.runs, key=lambda run: (run.loss is None, run.loss or 0.0))
-        return next(run for run in self.runs if run.rate == rate)
-
-
-def short_batch(samples: int, size: int, *, drop_last: bool = False) -> int:
-    """Samples of the last batch of an epoch, where they are fewer than a quarter of the others; else 0.
-
-    Examples
-    --------
-    >>> short_batch(1797, 256), short_batch(1797, 256, drop_last=True), short_batch(1797, 1000)
-    (5, 0, 0)
-    """
-    rest = samples % size
-    return rest if not drop_last and rest < _SHORT * size else 0
-
 
 def looked_ahead(size: int, samples: int) -> int:
     """Steps for which a rate is chosen by default: 200, or five epochs of at most 5120 samples if that is more.
@@ -153,85 +134,110 @@ class TimeUpError(Exception):
     """Raised where the next trial runs would not fit into the time that is left."""
 
 
-@dataclass
 class Trials:
     """Trial runs at several batch sizes.
 
-    Attributes
+    Parameters
     ----------
     problem, optimizer
         Model, data and loss, and the optimizer that trains it.
-    sizes
-        Batch sizes, ascending.
     steps
-        Steps for which a rate is chosen, by batch size.
+        Steps for which a rate is chosen, by batch size, ascending.
     score
         One of `SCORES`.
     seed
         Seed of the order of the samples, and of those that are held out.
     drop_last, training
         Whether the short batch at the end of an epoch is left out, and whether the model is in training mode.
+
+    Attributes
+    ----------
+    kind
+        Name of the optimizer in `hold_out.HOLD_OUT`; None if it was not tested with this score and mode.
+    first, constant
+        Loss before training, and that of the best constant output; infinite if the loss takes none.
     found
         Results so far, of the largest batch size first; they remain if the search is interrupted.
+
+    Raises
+    ------
+    ValueError
+        If a batch size exceeds the samples to train on, the model cannot train, or the first loss is not finite.
     """
 
-    problem: Problem
-    optimizer: Chosen
-    sizes: Sequence[int]
-    steps: Mapping[int, int]
-    score: str = "training"
-    seed: int = 0
-    drop_last: bool = False
-    training: bool = True
-    found: list[SizeTrial] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        order = np.random.default_rng((self.seed, 1)).permutation(self.problem.samples)
-        cut = max(1, round(_HELD_OUT * len(order))) if self.score == "held-out" else 0
-        if max(self.sizes) > len(order) - cut:
+    def __init__(
+        self,
+        problem: Problem,
+        optimizer: Chosen,
+        steps: Mapping[int, int],
+        *,
+        score: str,
+        seed: int,
+        drop_last: bool,
+        training: bool,
+    ) -> None:
+        self.problem, self.optimizer, self.steps = problem, optimizer, dict(steps)
+        self.found, self._score = list[SizeTrial](), score
+        self.kind = optimizer.kind if training and score == SCORES[0] else None
+        data, known = (problem.inputs, problem.targets), dict(problem.module.named_parameters())
+        order = torch.from_numpy(np.random.default_rng((seed, 1)).permutation(problem.samples))
+        held_out = max(1, round(_HELD_OUT * len(order))) if score == "held-out" else 0
+        self._scored = window(data, order[: min(held_out or len(order), _SCORED)])
+        rest = order[held_out:]
+        if max(steps) > len(rest):
             raise ValueError(
-                f"batch sizes must be at most {len(order) - cut}, the samples that are not held out,"
-                f" got {max(self.sizes)}"
+                f"batch sizes must be at most {len(rest)}, the samples that are not held out, got {max(steps)}"
             )
-        scored = torch.from_numpy(np.sort(order[: min(cut or len(order), _SCORED)]))
-        self._trained = torch.from_numpy(np.sort(order[cut:]))
-        self._scored = tuple(window(part, scored) for part in (self.problem.inputs, self.problem.targets))
-        self._seconds = dict[int, float]()
-        training = self._training(self.sizes[0])
+        inputs, targets = window(data, rest) if held_out else data
+        self._training = Training(
+            model=problem.module,
+            loss=problem.loss,
+            inputs=inputs,
+            targets=targets,
+            form=problem.objective.form,
+            batches=CommonBatches(samples=len(rest), size=max(steps), seed=seed, drop_last=drop_last),
+            optimiser=lambda rate: optimizer.make([known[name] for name in problem.objective.names], rate),
+            training=training,
+            clip=optimizer.clip,
+            schedule=optimizer.schedule,
+        )
+        started = time.monotonic()
         with calling("model and loss", "run on the samples whose loss is compared"):
-            started = time.monotonic()
-            self.first = self._loss(TrialRun(training, self.optimizer.rate))
-            self._score_seconds = time.monotonic() - started
+            self.first = self._loss(TrialRun(self._training, optimizer.rate))
+        self._score_seconds = time.monotonic() - started
         if not math.isfinite(self.first):
             raise ValueError(f"loss must be finite before training, got {self.first}")
         self.constant = self._constant()
+        self._step_seconds = {size: self._timed(size) for size in steps}
 
-    def cost(self) -> float:
-        """Return a guess of the seconds that all trials take, from some steps at each size."""
-        return sum(map(self._cost, self.sizes))
+    def cost(self, *sizes: int) -> float:
+        """Return a guess of the seconds that the trials at these batch sizes take, or at all."""
+        each = (_COST * self.steps[size] * self._step_seconds[size] for size in sizes or self.steps)
+        return sum(seconds + _CALLS * self._score_seconds for seconds in each)
 
     def expected_steps(self) -> int:
         """Return a guess of the number of steps that all trials take."""
         return round(_COST * sum(self.steps.values()))
 
-    def within(self, seconds: float) -> Trials:
-        """Return the trials with fewer steps if they would take longer than so many seconds."""
-        scores = len(self.sizes) * _CALLS * self._score_seconds
-        share = (_SPARE * seconds - scores) / (self.cost() - scores)
-        share = self.problem.objective.ranks.of_one("the time of trials", 0, share)
-        if share >= 1:
-            return self
-        steps = {size: int(share * steps) for size, steps in self.steps.items()}
-        if min(steps.values()) < _FEWEST:
-            shares = (_FEWEST / min(self.steps.values())) * (self.cost() - scores)
-            raise ValueError(
-                f"seconds must be at least {math.ceil((shares + scores) / _SPARE)} for these batch sizes,"
-                f" got {seconds:g}"
-            )
-        return replace(self, steps=steps)
+    def shorten(self, seconds: float) -> None:
+        """Take fewer steps if the trials would take longer than so many seconds.
+
+        Raises
+        ------
+        ValueError
+            If too few steps would be left.
+        """
+        scores, least = len(self.steps) * _CALLS * self._score_seconds, min(self.steps.values())
+        steps_cost = self.cost() - scores
+        share = (_SPARE * seconds - scores) / steps_cost
+        share = min(1.0, self.problem.objective.ranks.of_one("the time of trials", 0, share))
+        if share * least < _FEWEST:
+            need = math.ceil((scores + _FEWEST / least * steps_cost) / _SPARE)
+            raise ValueError(f"seconds must be at least {need} for these batch sizes, got {seconds:g}")
+        self.steps = {size: int(share * steps) for size, steps in self.steps.items()}
 
     def run(self, watch: Watch = lambda _: None, *, deadline: float = math.inf) -> bool:
-        """Search at each batch size, into `found`; return whether there was time for all. The model is left as found.
+        """Search at each batch size; return whether there was time for all. The model is left as found.
 
         Parameters
         ----------
@@ -245,11 +251,12 @@ class Trials:
         ValueError
             If the model cannot be trained on batches of a size.
         """
-        rate, near, complete, done, whole = self.optimizer.rate, False, True, 0.0, self.cost()
-        for size in reversed(self.sizes):
-            now, share = time.monotonic(), self._cost(size) / whole
-            runs = _Runs(self, size, rate, now + (deadline - now) * share / (1 - done))
-            runs.watch = partial(_within, watch, done, share)
+        rate, near, complete, sizes = self.optimizer.rate, False, True, sorted(self.steps)
+        while sizes:
+            now, left = time.monotonic(), self.cost(*sizes)
+            size = sizes.pop()
+            runs = _Runs(self, size, rate, now + (deadline - now) * self.cost(size) / left)
+            runs.watch = lambda cost, left=left: watch(1 - (left - cost) / self.cost())
             search = Halving(
                 runs.losses, first=self.first, constant=self.constant, horizon=self.steps[size], near=near
             )
@@ -262,117 +269,71 @@ class Trials:
                     self.found.append(self._result(size, rate, search, runs.steps))
             if (start := search.found().start) is not None:
                 rate, near = rate * FACTOR**start, True
-            done = min(done + share, 1 - 1e-9)
         return complete
 
-    # --- one batch size ---
-
-    def _training(self, size: int) -> Training:
-        model, problem = self.problem.module, self.problem
-        known = dict(model.named_parameters())
-        parameters = [known[name] for name in problem.objective.names]
-        chosen = self._trained
-        everything = len(chosen) == problem.samples
-        inputs, targets = (
-            part if everything else window(part, chosen) for part in (problem.inputs, problem.targets)
-        )
-        return Training(
-            model=model,
-            loss=problem.loss,
-            inputs=inputs,
-            targets=targets,
-            form=problem.objective.form,
-            batches=CommonBatches(samples=len(chosen), size=size, seed=self.seed, drop_last=self.drop_last),
-            optimiser=lambda rate: self.optimizer.make(parameters, rate),
-            training=self.training,
-            clip=self.optimizer.clip,
-            schedule=self.optimizer.schedule,
-        )
+    def _at(self, size: int) -> Training:
+        return replace(self._training, batches=replace(self._training.batches, size=size))
 
     def _loss(self, run: TrialRun) -> float:
         """Loss by which rates are compared; infinite if the run diverged."""
-        if run.lost:
-            return math.inf
-        if self.score == "online" and run.steps:
+        if self._score == "online" and run.steps:
             size = run.training.batches.size
             return run.final(last=max(tail(run.steps), min(-(-_ONLINE // size), -(-run.steps // 2))))
-        inputs, targets = self._scored
-        problem, count = self.problem, rows(targets)
-        with (
-            run.trained() as model,
-            torch.no_grad(),
-            in_mode(model, self.training and self.score != "held-out"),
-        ):
-            seed_generators(self.seed)
-            total = 0.0
-            for part in cuts(count, min(problem.batch_size or count, count)):
-                outputs = problem.objective.form.outputs(model, model, window(inputs, part))
-                total += (part.stop - part.start) * float(problem.loss(outputs, window(targets, part)))
-        return total / count if math.isfinite(total) else math.inf
+        training, most = self._score == "training" and self._training.training, self.problem.batch_size
+        return run.loss_on(*self._scored, training=training, most=most or rows(self._scored[1]))
 
     def _constant(self) -> float:
-        """Loss of the best constant output; infinite if the loss takes none, as where it compares samples."""
-        problem, (inputs, targets) = self.problem, self._scored
-        with torch.no_grad(), preserve_state(problem.module, False), suppress(Exception):
+        model, (inputs, targets) = self.problem.module, self._scored
+        with torch.no_grad(), preserve_state(model, False), suppress(Exception):
             one, two = (
-                problem.objective.form.outputs(
-                    problem.module, problem.module, window(inputs, slice(0, count))
-                )
+                self.problem.objective.form.outputs(model, model, window(inputs, slice(count)))
                 for count in (1, 2)
             )
-            return constant_loss(problem.loss, two, targets) if one.shape[1:] == two.shape[1:] else math.inf
-        return math.inf
+            if one.shape[1:] == two.shape[1:]:
+                return constant_loss(self.problem.loss, two, targets)
+        return math.inf  # a loss that compares samples takes no constant output
+
+    def _timed(self, size: int) -> float:
+        """Seconds of a step."""
+        with _training_on(size):
+            run = TrialRun(self._at(size), _STILL * self.optimizer.rate).until(1)
+            started = time.monotonic()
+            run.until(1 + _TIMED)
+        return (time.monotonic() - started) / _TIMED
 
     def _result(self, size: int, rate: float, search: Halving, steps: int) -> SizeTrial:
-        places = search.found()
-        start, trains, fails = (
-            None if place is None else rate * FACTOR**place
-            for place in (places.start, places.trains, places.fails)
+        start, trains, fails = (k if k is None else rate * FACTOR**k for k in search.found())
+        seen = hold_out(self.kind, self.first < LEARNED * self.constant)
+        rest, within = self._at(size).batches.rest, None
+        if start and seen:
+            within = start * seen.best[0], min(start * seen.best[1], fails or math.inf)
+        runs = (
+            RateTrial(
+                rate=rate * FACTOR**k,
+                steps=max(losses),
+                loss=None if math.isinf(search.loss(k)) else search.loss(k),
+                trains=search.trained(k),
+            )
+            for k, losses in sorted(search.seen.items())
         )
-        seen = hold_out(self.optimizer.kind, self.first < LEARNED * self.constant)
         return SizeTrial(
             batch_size=size,
             ahead=self.steps[size],
             start=start,
-            within=None
-            if start is None or seen is None
-            else (start * seen.best[0], min(start * seen.best[1], fails or math.inf)),
+            within=within,
             trains=trains,
             fails=fails,
-            runs=tuple(
-                RateTrial(
-                    rate=rate * FACTOR**place,
-                    steps=max(search.seen[place]),
-                    loss=search.loss(place) if math.isfinite(search.loss(place)) else None,
-                    trains=search.trained(place),
-                )
-                for place in sorted(search.seen)
-            ),
+            runs=tuple(runs),
             steps=steps,
-            short=short_batch(len(self._trained), size, drop_last=self.drop_last),
+            short=rest if rest < _SHORT * size else 0,
         )
-
-    # --- cost ---
-
-    def _cost(self, size: int) -> float:
-        return _COST * self.steps[size] * self._step_seconds(size) + _CALLS * self._score_seconds
-
-    def _step_seconds(self, size: int) -> float:
-        if size not in self._seconds:
-            with _training_on(size):
-                run = TrialRun(self._training(size), _STILL * self.optimizer.rate).until(1)
-                started = time.monotonic()
-                run.until(1 + _TIMED)
-            self._seconds[size] = (time.monotonic() - started) / _TIMED
-        return self._seconds[size]
 
 
 class _Runs:
     """Runs at one batch size, dealt out to the processes of a group by the place of their rates."""
 
     def __init__(self, trials: Trials, size: int, rate: float, end: float) -> None:
-        self._trials, self._size, self._rate, self._end = trials, size, rate, end
-        self._training, self._ranks = trials._training(size), trials.problem.objective.ranks
+        self._trials, self._training, self._rate, self._end = trials, trials._at(size), rate, end
         self._kept = dict[int, tuple[float, TrialRun]]()
         self.steps = 0
         self.watch: Watch = lambda _: None
@@ -385,33 +346,29 @@ class _Runs:
         TimeUpError
             If there is no time for the next run.
         """
-        ranks = self._ranks
+        ranks, size = self._trials.problem.objective.ranks, self._training.batches.size
+        seconds = self._trials._step_seconds[size]
         for some in [[place] for place in places] if ranks.size == 1 else [places]:
-            expected = -(-len(some) // ranks.size) * steps * self._trials._step_seconds(self._size)
+            expected = -(-len(some) // ranks.size) * steps * seconds
             if ranks.of_one("the time that is left", 0, time.monotonic() + expected > self._end):
                 raise TimeUpError
-            own = [(p, *self._trained(p, steps)) for p in some if p % ranks.size == ranks.rank]
+            with _training_on(size):
+                own = [(p, *self._trained(p, steps)) for p in some if p % ranks.size == ranks.rank]
             for place, loss, taken in itertools.chain(*ranks.gathered("losses of trial runs", own)):
                 self.steps += taken
+                self.watch(min(seconds * self.steps, self._trials.cost(size)))
                 yield place, loss
 
     def _trained(self, place: int, steps: int) -> tuple[float, int]:
         """Return the loss of a run after so many steps, and how many of them it took now."""
-        with _training_on(self._size):
-            run = self._kept.pop(place, (0.0, None))[1] or TrialRun(
-                self._training, self._rate * FACTOR**place
-            )
-            before = run.steps
-            loss = self._trials._loss(run.until(steps))
-        self._kept[place] = loss, run
+        _, run = self._kept.pop(place, (0.0, None))
+        run = run or TrialRun(self._training, self._rate * FACTOR**place)
+        before = run.steps
+        self._kept[place] = self._trials._loss(run.until(steps)), run
+        loss = self._kept[place][0]
         for worst in sorted(self._kept, key=lambda p: self._kept[p][0])[_KEPT:]:
             del self._kept[worst]
-        self.watch((self.steps + run.steps - before) / (_COST * self._trials.steps[self._size]))
         return loss, run.steps - before
-
-
-def _within(watch: Watch, done: float, share: float, part: float) -> None:
-    watch(done + share * min(1.0, part))
 
 
 def _training_on(size: int) -> AbstractContextManager[None]:

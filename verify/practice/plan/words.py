@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from simulate.spectra import Estimate
@@ -9,7 +10,7 @@ from verify.escapes import escaped
 from verify.page import terminal
 from verify.page.wording import numeral
 from verify.practice.full_gradients import full_gradient_lines
-from verify.practice.plan.curvature import BatchRates, Linearised
+from verify.practice.plan.curvature import BatchRates
 from verify.practice.plan.hold_out import hold_out
 from verify.practice.plan.planned import Plan
 from verify.practice.plan.trials import SizeTrial
@@ -24,12 +25,10 @@ Table = list[list[str]]
 
 def plan_text(made: Plan) -> str:
     """Return the text that the command prints."""
-    blocks = [_wrapped(header_lines(made))]
-    if made.trials:
-        blocks.append([*_fitted(trial_table(made)), "", *_wrapped(trial_notes(made))])
-    if made.linearised is not None:
-        blocks.append([f"{CURVATURE}:", *_fitted(curvature_table(made.linearised))])
-    blocks += [notes] if (notes := _wrapped(curvature_notes(made))) else []
+    blocks = [_wrapped(header_lines(made)), [*_fitted(trial_table(made)), "", *_wrapped(trial_notes(made))]]
+    table, notes = curvature_table(made), _wrapped(curvature_notes(made))
+    blocks += [[f"{CURVATURE}:", *_fitted(table)]] if table else []
+    blocks += [notes] if notes else []
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
@@ -39,26 +38,23 @@ def _wrapped(sentences: Iterable[str]) -> list[str]:
 
 
 def _fitted(table: Table) -> list[str]:
-    head, *rows = table
-    return terminal.fitted_table(head, rows, right=True)
+    return terminal.fitted_table(table[0], table[1:], right=True)
 
 
 def header_lines(made: Plan) -> Iterator[str]:
     """Yield lines on the problem and the state of the network, and on likely mistakes."""
     yield f"{escaped(made.name)}: N = {made.samples} samples, P = {made.parameters} parameters"
     state = made.state
-    constant = "" if state.constant == float("inf") else f"; best constant output {numeral(state.constant)}"
+    constant = f"; best constant output {numeral(state.constant)}" * math.isfinite(state.constant)
     yield f"{made.optimizer}; {made.score} loss {numeral(state.loss)} before training{constant}"
     yield from state.doubts
 
 
 def headline(made: Plan) -> str:
     """Return the result in one line: the rate at each batch size, of many sizes at the first and the last."""
-    found = [f"{numeral(at.start, 3)} at {at.batch_size}" for at in made.trials if at.start is not None]
-    if not found:
-        return "No learning rate was found"
-    first = found[0].replace(" at ", " at batch size ")
-    return f"Learning rate {', '.join([first, *found[1:]]) if len(found) < 5 else f'{first} to {found[-1]}'}"
+    found = [f"{numeral(at.start, 3)} at B = {at.batch_size}" for at in made.trials if at.start is not None]
+    rates = ", ".join(found) if len(found) < 5 else f"{found[0]} to {found[-1]}"
+    return f"Learning rate {rates}" if found else "No learning rate was found"
 
 
 # --- trial runs -----------------------------------------------------------------------------------------------------
@@ -66,20 +62,19 @@ def headline(made: Plan) -> str:
 
 def trial_table(made: Plan) -> Table:
     """Return a heading and a row for each batch size."""
-    head = [
+    head = (
         "batch size",
         "suggested rate",
         "best rate in 8 of 10 cases",
         "largest that trained",
         "first that failed",
-    ]
-    return [head, *([str(at.batch_size), *_trial_cells(at)] for at in made.trials)]
+    )
+    return [[*head], *map(_trial_row, made.trials)]
 
 
-def _trial_cells(at: SizeTrial) -> Iterator[str]:
-    yield "none" if at.start is None else numeral(at.start, 3)
-    yield "" if at.within is None else _interval(*at.within)
-    yield from ("" if rate is None else numeral(rate, 3) for rate in (at.trains, at.fails))
+def _trial_row(at: SizeTrial) -> list[str]:
+    start, *ends = ("" if rate is None else numeral(rate, 3) for rate in (at.start, at.trains, at.fails))
+    return [str(at.batch_size), start or "none", _interval(*at.within) if at.within else "", *ends]
 
 
 def _interval(low: float, high: float) -> str:
@@ -99,37 +94,38 @@ def trial_notes(made: Plan) -> Iterator[str]:
     short = ", ".join(f"{at.short} at B = {at.batch_size}" for at in made.trials if at.short)
     if short:
         yield f"samples in the last batch, a noisy step: {short}; leave it out (drop_last)"
-    ended = {"time": " (ended by the limit on time)", "interrupted": " (interrupted)"}.get(made.stopped, "")
+    ended = {"time": " (ended by the time limit)", "interrupted": " (interrupted)"}.get(made.stopped, "")
     yield f"{made.trial_steps} training steps, {made.seconds:.1f} s, seed {made.seed}{ended}"
 
 
 def _rate_notes(made: Plan) -> Iterator[str]:
-    ahead = sorted({at.ahead for at in made.trials})
-    steps = str(ahead[0]) if len(ahead) == 1 else f"{ahead[0]} to {ahead[-1]}"
-    yield f"suggested for {steps} steps by the {made.score} loss; longer training may need another rate"
-    seen, state = hold_out(made.kind, made.state.learned), "checkpoint" if made.state.learned else "start"
+    ahead = [at.ahead for at in made.trials]
+    steps = f"{min(ahead)} to {max(ahead)}" if min(ahead) < max(ahead) else f"{ahead[0]}"
+    yield f"suggested for {steps} training steps, by the {made.score} loss; longer training may need another rate"
+    seen, state = (
+        hold_out(made.kind, made.state.learned),
+        "from a checkpoint" if made.state.learned else "untrained",
+    )
+    tests = f"tests on other networks, {made.optimizer}, {made.score} loss, {state}"
     if seen is None:
-        yield f"no range: not tested on held-out networks with {made.optimizer} from a {state}"
+        yield f"{tests}: none, so there is no range"
     else:
-        yield (
-            f"held-out networks, {made.optimizer}, from a {state}: in {100 * seen.good:.0f} % of {seen.cases} cases the"
-            " suggested rate lost at most a tenth of the possible decrease of the loss"
-        )
+        good = f"{100 * seen.good:.0f} % of {seen.cases} cases"
+        yield f"{tests}: in {good} the suggested rate kept at least 90 % of the best rate's loss reduction"
 
 
 # --- curvature ------------------------------------------------------------------------------------------------------
 
 
-def curvature_table(found: Linearised) -> Table:
-    """Return a heading and a row for each batch size."""
+def curvature_table(made: Plan) -> Table:
+    """Return a heading and a row for each batch size; nothing without limits."""
     head = ["B", "stable below", "unstable above", "decided by", "2/E λ₁(B)", "λ₁(B)", "Theorem 4"]
-    return [head, *map(_curvature_row, found.rates)]
+    return [head, *map(_curvature_row, made.linearised.rates)] if made.linearised else []
 
 
 def _curvature_row(at: BatchRates) -> list[str]:
-    low, high = at.batch.low, at.batch.high
-    scatter = _interval(low, high) if low < high else numeral(low, 3)
     limits = [numeral(at.lower, 3), numeral(at.upper, 3), at.deciding]
+    scatter = _interval(at.batch.low, at.batch.high)
     return [str(at.batch_size), *limits, with_error(at.sharpness), scatter, with_error(at.theorem_4)]
 
 
@@ -140,23 +136,13 @@ def curvature_notes(made: Plan) -> Iterator[str]:
         yield from [f"no limits from curvature: {made.not_linearised}"] if made.not_linearised else []
         return
     yield "for small displacements in evaluation mode: training changes the curvature, so larger rates may train"
-    hessian, gauss_newton = (
-        f"{numeral(value)} ± {numeral(bound, 1)}"
-        for value, bound in (
-            (found.hessian, found.hessian_bound),
-            (found.bracket.largest, found.bracket.bound),
-        )
-    )
-    yield f"λ₁(H) = {hessian}, λ₁(G) = {gauss_newton} (± error bound; elsewhere one standard error)"
     yield from full_gradient_lines(found.hessian, found.bracket.largest)
     yield (
         "λ₁(B): 8 of 10 batches, by theory; on real networks 2/E λ₁(B) and Theorem 4 are up to 43 and 13 times too"
-        " high at small B"
+        " high at small B (± one standard error)"
     )
 
 
 def with_error(value: Estimate) -> str:
     """Return a number with its standard error, if it has one."""
-    return numeral(value.value, 3) + (
-        f" ± {numeral(value.standard_error, 1)}" if value.standard_error else ""
-    )
+    return numeral(value.value, 3) + f" ± {numeral(value.standard_error, 1)}" * (value.standard_error > 0)

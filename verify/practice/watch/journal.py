@@ -1,23 +1,17 @@
-"""Lines of JSON in a file that grows while training runs: whole ones only, whatever becomes of process or disk."""
+"""Lines of JSON in a file that grows while training runs."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
 import os
 import warnings
 from pathlib import Path
-from typing import BinaryIO
 
 from verify.practice.watch.record import CurvatureRecord, record_of
 
 
 class Journal:
-    """A file that lines are appended to, each in one write.
-
-    A line that does not go into it, as on a full disk, is taken back, kept, and tried again with the next one; a
-    warning says so once. What the file held before stays.
+    """A file that lines are appended to, each at once. If that fails, as on a full disk, one warning says so.
 
     Raises
     ------
@@ -27,7 +21,6 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._waiting: list[str] = []
         self._warned = False
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,40 +31,25 @@ class Journal:
             raise ValueError(f"cannot write file {self.path}: {_cause(error)}") from None
 
     def write(self, line: str) -> None:
-        """Append a line, and those that are waiting before it."""
-        self._waiting.append(line)
+        """Append a line."""
         try:
-            self._append("".join(f"{waiting}\n" for waiting in self._waiting).encode())
+            self._append(line.encode())
         except OSError as error:
             if not self._warned:
                 self._warned = True
                 warnings.warn(
-                    f"cannot write records to {self.path}: {_cause(error)}; training continues, they are kept",
+                    f"cannot write records to {self.path}: {_cause(error)}; training continues, the watcher has them",
                     stacklevel=2,
                 )
-            return
-        self._waiting.clear()
 
-    def _append(self, data: bytes) -> None:
+    def _append(self, line: bytes) -> None:
         # Unbuffered, so that each line is one write of the system.
         with self.path.open("a+b", buffering=0) as file:
             end = file.seek(0, os.SEEK_END)
-            if end and not _ends_a_line(file, end):  # of another program, or a machine that went down
-                data = b"\n" + data
-            try:
-                written = file.write(data)
-                # A full disk takes a part of the line: take it back.
-                if written != len(data):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            except OSError:
-                with contextlib.suppress(OSError):
-                    file.truncate(end)
-                raise
-
-
-def _ends_a_line(file: BinaryIO, end: int) -> bool:
-    file.seek(end - 1)
-    return file.read(1) == b"\n"
+            file.seek(max(end - 1, 0))
+            # A machine that went down, or a full disk, leaves a part of a line.
+            ended = file.read(1) in (b"", b"\n")
+            file.write(b"\n" * (not ended) + line + b"\n")
 
 
 def read_records(file: str | os.PathLike[str], *, run: int = -1) -> tuple[CurvatureRecord, ...]:

@@ -25,14 +25,14 @@ import torch
 from torch import Tensor, nn
 
 from simulate._checks import at_least
-from simulate.objectives.batches import carries_labels, copied, pair, placed, rows
+from simulate.objectives.batches import carries_labels, copied, pair, placed, rows, tensors
+from simulate.objectives.losses import IGNORED, of_classes
 from simulate.objectives.parameters import unwrapped
 from simulate.objectives.restoring import preserve_state
 from simulate.results import Columns, Result
 from verify.practice.moved import moved_groups
 from verify.practice.step_limits import step_limit
 from verify.practice.watch.journal import Journal
-from verify.practice.watch.labels import LabelledPairs
 from verify.practice.watch.moving import MovingCurvature, OfBatch, Spent, WrongLossError
 from verify.practice.watch.pace import Pace
 from verify.practice.watch.record import BRIEF, CurvatureRecord, record_columns, record_line
@@ -191,7 +191,6 @@ class Watcher(Result):
     ) -> None:
         self._optimizer, self._model, self._loss, self._options = optimizer, model, loss, options
         self._called = model if outputs is None else _Picked(model, outputs)
-        self._pairs = LabelledPairs(self._called, model, loss)
         self._samples = samples
         self._followed: Any = None
         self._journal = None if file is None else Journal(file)
@@ -321,7 +320,10 @@ class Watcher(Result):
         inputs, targets = (placed(part, like) for part in pair(batch))
         if not rows(targets):
             raise ValueError("targets must hold at least one sample, got none")
-        return {**inputs, "labels": targets} if carries_labels(batch) else self._pairs.batch(inputs, targets)
+        if carries_labels(batch):
+            return {**inputs, "labels": targets}
+        _require_next_tokens(inputs, targets, self._loss)
+        return inputs, targets
 
     def _measured(self, followed: Any, batch: Any, count: Spent) -> CurvatureRecord:
         size = rows(pair(followed if batch is None else batch)[1])
@@ -447,6 +449,30 @@ def _means(latest: deque[OfBatch]) -> dict[str, Any]:
         "gradient_variance": last.variance,
         "noise_scale": variance / square if square > 0 else None,
     }
+
+
+def _require_next_tokens(inputs: Any, targets: Any, loss: Any) -> None:
+    """Refuse labels that a causal language model would shift: in a pair the loss takes them as they are.
+
+    >>> ids = torch.tensor([[4, 5, 6]])
+    >>> _require_next_tokens({"input_ids": ids}, torch.tensor([[5, 6, -100]]), nn.CrossEntropyLoss())
+    >>> _require_next_tokens(ids, torch.tensor([[4, 5, -100]]), nn.CrossEntropyLoss())
+    Traceback (most recent call last):
+    ValueError: targets must be the next tokens, got the tokens of the inputs: pass the whole batch with its labels
+    """
+    if (
+        not of_classes(loss)
+        or not isinstance(targets, Tensor)
+        or targets.is_floating_point()
+        or targets.ndim < 2
+    ):
+        return
+    kept = targets != IGNORED
+    for ids in tensors(inputs):
+        if ids.shape == targets.shape and not ids.is_floating_point() and bool((ids == targets)[kept].all()):
+            raise ValueError(
+                "targets must be the next tokens, got the tokens of the inputs: pass the whole batch with its labels"
+            )
 
 
 def _require_step_alone(optimizer: Any) -> None:

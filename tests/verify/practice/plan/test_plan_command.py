@@ -56,11 +56,11 @@ def test_a_pipe_is_told_how_long_it_takes(capsys: Any, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ([], "^a plan needs at least one batch size, got none"),
-        ([1.5], "^batch sizes must be integers of at least 1, got 1.5"),
-        ([True], "integers of at least 1, got True"),
-        ([15], "^batch sizes must be at most the number of samples, 14, got 15"),
-        ([4, 2, 4], "^batch sizes must be different, got 4 more than once"),
+        ([], r"^batch sizes must be different, and one at least, got \[\]"),
+        ([1.5], "^each batch size must be a positive integer, got 1.5"),
+        ([True], "positive integer, got True"),
+        ([15], "^batch sizes must be at most the 14 samples, got 15"),
+        ([4, 2, 4], r"^batch sizes must be different, .* got \[4, 2, 4\]"),
     ],
 )
 def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, message: str) -> None:
@@ -71,8 +71,8 @@ def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, mess
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"steps": 0}, "steps must be at least 1, got 0"),
-        ({"seconds": 0}, "seconds must be positive and finite, got 0"),
+        ({"steps": 0}, "steps must be a positive integer, got 0"),
+        ({"seconds": 0}, "seconds must be finite and positive, got 0"),
         ({"rate": -0.1}, "rate must be positive and finite, got -0.1"),
         ({"momentum": 1.0}, "momentum must be from 0 to below 1, got 1.0"),
         ({"optimizer": "adamx"}, "optimizer must be one of sgd, momentum, adam, adamw, .*, got 'adamx'"),
@@ -129,7 +129,7 @@ def test_an_interrupted_command_prints_what_it_has(
     words: list[str], capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(self: Trials, *_: Any, **__: Any) -> bool:
-        self.sizes = self.sizes[:1]
+        self.steps = {4: 10}
         run(self)
         raise Interrupted
 
@@ -144,8 +144,8 @@ def test_an_interrupted_command_prints_what_it_has(
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        ("--batch-sizes 10", "batch sizes must be at most the number of samples, 8, got 10"),
-        ("--batch-sizes -4", "batch sizes must be integers of at least 1, got -4"),
+        ("--batch-sizes 10", "batch sizes must be at most the 8 samples, got 10"),
+        ("--batch-sizes -4", "each batch size must be a positive integer, got -4"),
         ("--batch-sizes 3,many", "--batch-sizes must be integers with commas between them"),
         ("--batch-sizes 3,", "--batch-sizes must be integers with commas between them"),
         ("--training", "a plan needs evaluation mode"),
@@ -178,11 +178,10 @@ def test_a_full_disk_takes_no_rates_away(
 
 def test_the_page_needs_nothing_else_and_shows_every_rate(made: Plan) -> None:
     text = plan_pages.plan_page(made)
-    assert text.count("<svg") == text.count("<figcaption>") == 2
+    assert text.count("<svg") == text.count("<figcaption>") == 1
     assert "<script" not in text and "src=" not in text and 'href="http' not in text
     for at in made.trials:
         assert text.count(f'<th scope="row">{at.batch_size}</th>') == 2
-    assert "var(--theory)" in text
     state = dataclasses.replace(made.state, loss=math.inf)
     found = json.loads(plan_pages.plan_json(dataclasses.replace(made, state=state)))
     assert found["state"]["loss"] is None

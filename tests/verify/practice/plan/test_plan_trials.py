@@ -17,7 +17,7 @@ from verify.practice.loading import Problem, problem
 from verify.practice.plan import InterruptedPlanError, Plan, plan, plan_problem, words
 from verify.practice.plan.hold_out import HOLD_OUT, HoldOut
 from verify.practice.plan.optimizers import chosen_optimizer, with_schedule
-from verify.practice.plan.trials import SCORES, Trials, short_batch
+from verify.practice.plan.trials import SCORES, Trials
 
 
 def sentences(made: Plan) -> str:
@@ -41,7 +41,7 @@ def test_the_suggested_rate_trains(given: Problem) -> None:
     low, high = HOLD_OUT["sgd", False].best
     assert at.start and at.fails and at.within == (at.start * low, min(at.start * high, at.fails))
     assert at.start <= at.trains == at.fails / 4
-    net, run = small_network().model, at.run(at.start)
+    net, run = small_network().model, next(run for run in at.runs if run.rate == at.start)
     steps = torch.optim.SGD(net.parameters(), lr=at.start)
     for _ in range(run.steps):
         steps.zero_grad()
@@ -61,6 +61,7 @@ def test_each_score_is_the_loss_that_it_names() -> None:
     assert found["held-out"].trials[0].start is None
     for score, made in found.items():
         assert f"{score} loss" in sentences(made)
+        assert (made.kind is None) == (score != "training")
     with pytest.raises(ValueError, match="score must be one of training, held-out, online, got 'best'"):
         tried(problem(net, (x, y)), [16], score="best")
     with pytest.raises(ValueError, match="batch sizes must be at most 48, the samples that are not held out"):
@@ -105,7 +106,8 @@ def test_a_batch_of_one_sample_has_no_statistics() -> None:
 
 
 def test_the_short_batch_of_a_loader_is_warned_of(given: Problem) -> None:
-    assert [short_batch(14, size) for size in (1, 4, 7, 13, 14)] == [0, 0, 0, 1, 0]
+    shown = {at.batch_size: at.short for at in tried(given, [1, 4, 7, 13, 14], steps=2).trials}
+    assert shown == {1: 0, 4: 0, 7: 0, 13: 1, 14: 0}
     warned, without = tried(given, [13]), tried(given, [13], drop_last=True)
     assert "samples in the last batch, a noisy step: 1 at B = 13; leave it out" in sentences(warned)
     assert "in the last batch" not in sentences(without)
@@ -124,7 +126,7 @@ def test_a_dead_network_gets_no_rate(seed: int) -> None:
     (at,) = made.trials
     assert (at.start, at.within, at.trains, at.fails) == (None, None, None, None)
     assert "no rate at B = 4: no trial run ended 1 % below the start and the best constant" in sentences(made)
-    assert "held-out" not in sentences(made) and words.headline(made) == "No learning rate was found"
+    assert "tests on other" not in sentences(made) and words.headline(made) == "No learning rate was found"
     assert words.trial_table(made)[1] == ["4", "none", "", "", ""]
 
 
@@ -160,13 +162,15 @@ def test_only_optimizers_that_were_tested_have_a_range(name: str, given: Problem
     assert with_schedule(chosen_optimizer(name), None, 1.0, 10).kind is None
     made = tried(given, [14], optimizer=name, weight_decay=0.1)
     assert made.trials[0].within is None
-    assert "no range: not tested on held-out networks with" in sentences(made)
+    assert "training loss, untrained: none, so there is no range" in sentences(made)
 
 
 def test_the_range_is_that_of_the_optimizer_and_state(given: Problem) -> None:
     made = tried(given, [14])
     seen: HoldOut = HOLD_OUT["sgd", False]
-    assert f"from a start: in {100 * seen.good:.0f} % of {seen.cases} cases" in sentences(made)
+    assert f"SGD, training loss, untrained: in {100 * seen.good:.0f} % of {seen.cases} cases" in sentences(
+        made
+    )
     learned = dataclasses.replace(made.state, loss=0.5 * made.state.constant)
     assert "from a checkpoint: in" in sentences(dataclasses.replace(made, state=learned))
 
@@ -260,7 +264,7 @@ def test_a_penalty_on_the_weights_is_part_of_the_loss(of_batch: bool) -> None:
     loss: Any = of_model if of_batch else lambda o, t: cross_entropy(o, t) + penalty(model)
     found = plan(model, (x, y), loss=loss, batch_sizes=20, steps=40, curvature=True)
     (at,) = found.trials
-    assert at.start is not None and at.run(at.start).loss < 0.7 * found.state.loss
+    assert at.start is not None and min(run.loss for run in at.runs if run.trains) < 0.7 * found.state.loss
     assert found.linearised is None and "a penalty on the weights" in found.not_linearised
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
 
@@ -306,10 +310,10 @@ def test_a_budget_is_kept_and_one_that_is_too_small_refused() -> None:
 def test_where_the_guess_was_wrong_the_time_ends_the_search(
     given: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Trials, "within", lambda self, _: self)
+    monkeypatch.setattr(Trials, "shorten", lambda *_: None)
     made = plan_problem(_slow(0.005), [4, 12], seconds=0.8)
     assert made.stopped == "time" and made.seconds < 1.0
-    assert sentences(made).endswith("(ended by the limit on time)")
+    assert sentences(made).endswith("(ended by the time limit)")
 
 
 def test_an_interruption_keeps_what_was_found(given: Problem) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tests.simulate.objectives.language import IGNORED, CausalModel, MaskedModel, OddModel, batch
+from tests.simulate.objectives.language import IGNORED, CausalModel, MaskedModel, batch
 from tests.simulate.objectives.test_language_models import Truth
 from tests.verify.practice.watch.small_watchers import watched
 from verify.practice.watch import CurvatureRecord, lightning_callback, trainer_callback
@@ -44,31 +44,25 @@ class Trainer(SimpleNamespace):
 
 @pytest.mark.parametrize("build", MODELS)
 @pytest.mark.parametrize("options", [{}, {"outputs": lambda found: found.logits}], ids=["whole", "picked"])
-def test_every_way_in_gives_the_loss_of_the_model(build: type[CausalModel], options: Any) -> None:
+def test_a_batch_with_labels_has_the_loss_of_the_model(build: type[CausalModel], options: Any) -> None:
     model, given = build(), batch()
-    truth, pair, optimizer = Truth(model, given), parts(given), torch.optim.SGD(model.parameters(), lr=0.0)
+    truth, optimizer = Truth(model, given), torch.optim.SGD(model.parameters(), lr=0.0)
     trainer = Trainer(optimizers=[optimizer])
     callback = lightning_callback(lambda _, module: still(module, **options))
     callback.on_train_batch_end(trainer, model, None, given, 0)
-    found = [*callback.records, still(model, **options).step(given), still(model, **options).step(*pair)]
-    for samples in (given, pair):
-        hugging = trainer_callback(lambda _, module, s=samples: still(module, samples=s, **options))
-        hugging.on_step_end(None, trainer, None, model=model, optimizer=optimizer)
-        found += hugging.records
+    found = [*callback.records, still(model, **options).step(given)]
+    hugging = trainer_callback(lambda _, module: still(module, samples=given, **options))
+    hugging.on_step_end(None, trainer, None, model=model, optimizer=optimizer)
+    found += hugging.records
 
-    assert len(found) == 5
+    assert len(found) == 3
     for each in found:
         require_own_loss(each, truth)
 
 
-@pytest.mark.parametrize("build", MODELS)
-def test_inputs_by_place_are_the_tokens(build: type[CausalModel]) -> None:
-    model, given = build(), dict(batch())
-    ids, mask, labels = (given[name] for name in ("input_ids", "attention_mask", "labels"))
-    require_own_loss(still(model).step((ids, mask), labels), Truth(model, given))
-    require_own_loss(still(model).step(ids, ids), Truth(model, {"input_ids": ids, "labels": ids}))
-    if model.moves:  # labels that were moved stay as they are
-        require_own_loss(still(model).step(parts(given)[0], moved(labels)), Truth(model, given))
+def test_next_tokens_in_a_pair_are_the_labels_moved() -> None:
+    model, given = CausalModel(), dict(batch())
+    require_own_loss(still(model).step(parts(given)[0], moved(given["labels"])), Truth(model, given))
 
 
 def test_a_loss_that_moves_labels_itself_gets_them_as_they_are() -> None:
@@ -78,27 +72,15 @@ def test_a_loss_that_moves_labels_itself_gets_them_as_they_are() -> None:
         return functional.cross_entropy(logits.movedim(-1, 1), moved(labels), ignore_index=IGNORED)
 
     require_own_loss(still(model, own).step(*parts(given)), Truth(model, given))
-    with pytest.raises(ValueError, match="this model shifts labels by one position itself"):
-        still(model, lambda o, t: functional.cross_entropy(o.movedim(-1, 1), t)).step(*parts(given))
 
 
-def test_where_nothing_tells_whether_labels_were_moved_they_are_refused() -> None:
-    """One label is another token: a pair of it may be either."""
-    model, (inputs, labels) = CausalModel(), parts(batch())
-    labels = labels.clone()
-    labels[0, 2] = (labels[0, 2] + 1) % 11
-    with pytest.raises(ValueError, match=r"pass a torch cross-entropy and the whole batch with its labels"):
-        still(model).step(inputs, labels)
-    given = {**inputs, "labels": labels}
-    require_own_loss(still(model).step(given), Truth(model, given))
-
-
-def test_a_model_of_another_loss_gets_what_is_given() -> None:
-    model, (inputs, labels) = OddModel(), parts(batch())
-    truth = Truth(CausalModel(), {**inputs, "labels": labels})
-    require_own_loss(still(model).step(inputs, moved(labels)), truth)
-    with pytest.raises(ValueError, match="own loss must be the cross-entropy of its logits with the labels"):
-        still(model).step(inputs, labels)
+def test_tokens_of_the_inputs_are_no_targets() -> None:
+    given = batch()
+    for pair in (parts(given), (given["input_ids"], given["labels"])):
+        with pytest.raises(
+            ValueError, match=r"^targets must be the next tokens, .* the whole batch with its labels$"
+        ):
+            still(CausalModel()).step(*pair)
 
 
 def test_inputs_without_labels_are_refused() -> None:

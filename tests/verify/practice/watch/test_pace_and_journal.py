@@ -92,7 +92,7 @@ def test_a_line_that_was_cut_off_costs_itself_alone(tmp_path: Path) -> None:
     assert [each.step for each in read_records(file)] == [1, 3]
 
 
-def test_a_full_disk_is_one_warning_and_nothing_is_lost(
+def test_a_full_disk_is_one_warning_and_the_watcher_has_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "curvature.jsonl"
@@ -110,7 +110,8 @@ def test_a_full_disk_is_one_warning_and_nothing_is_lost(
             [watcher.step(*batch) for batch in data[1:3]]
         assert len(caught) == 1 and file.read_bytes() == held
     watcher.step(*data[3])
-    assert [each.step for each in read_records(file)] == [1, 2, 3, 4]
+    assert [each.step for each in read_records(file)] == [1, 4]
+    assert [each.step for each in watcher.records] == [1, 2, 3, 4]
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_training(tmp_path: Path) -> None:

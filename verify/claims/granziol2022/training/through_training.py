@@ -101,7 +101,9 @@ def _compare_predictions(network: Classifier, rng: Generator, point: Point) -> A
 
 
 def _top(matrix: Any, rng: Generator, count: int = 1) -> eigenvalues.Extremes:
-    return eigenvalues.extremes(matrix, rng, largest=count, tolerance=TOLERANCE)
+    return eigenvalues.extremes(
+        matrix, rng, largest=count, tolerance=TOLERANCE, certified=True, kept=eigenvalues.STEPS
+    )
 
 
 def _noise(
