@@ -1,7 +1,8 @@
 """Keys by which the answers to questions about one objective hold for another, so that each is asked once.
 
 Two objectives have the same key if their models and losses have the same classes, attributes, buffers and shapes, the
-parameters have the same orders of magnitude, and the loss of a few samples is computed by the same graph of operations.
+parameters have the same orders of magnitude, and the loss of a few samples is computed by the same calls of torch's
+functions and the same graph. The calls tell a detached factor from a constant, where both leave the same graph.
 Zero-initialised parameters therefore have another key than trained ones, and so has a model that takes another branch.
 What cannot be compared has no key, and is asked about each time: hooks, closures, functions with a backward of their
 own, parts that run again in the backward pass, and groups of processes.
@@ -20,6 +21,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from simulate.objectives.batches import tensors
 
@@ -44,6 +46,26 @@ _OCTAVES = 4
 
 class _IncomparableError(Exception):
     """Raised for what has no key."""
+
+
+class Calls(TorchFunctionMode):
+    """Record the functions of torch that are called in a context, and whether they record derivatives.
+
+    Examples
+    --------
+    >>> with Calls() as calls:
+    ...     _ = torch.ones(1).detach()
+    >>> [function.__name__ for function, _ in calls.made]
+    ['ones', 'detach']
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made = list[tuple[Any, bool]]()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.made.append((func, torch.is_grad_enabled()))
+        return func(*args, **(kwargs or {}))
 
 
 def hooked(part: nn.Module) -> bool:

@@ -126,6 +126,19 @@ def test_another_loss_is_asked_about_anew() -> None:
         objective(Switched(), loss).require_sound()
 
 
+def _weighted(z: Tensor, y: Tensor) -> Tensor:
+    weight = z.detach() if SWITCH["detached"] else torch.ones_like(z)
+    return (z.square() * weight).mean()
+
+
+def test_a_detached_factor_is_no_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both leave the same graph."""
+    objective(Switched(), _weighted).require_sound()
+    monkeypatch.setitem(SWITCH, "detached", True)
+    with pytest.raises(ValueError, match="must agree with finite differences"):
+        objective(Switched(), _weighted).require_sound()
+
+
 @pytest.mark.parametrize("own", [False, True])
 def test_a_closure_is_asked_about_each_time(own: bool, asked: list[Any]) -> None:
     model = Switched()
