@@ -15,7 +15,6 @@ from simulate.lanczos import Operator, as_operator
 from simulate.spectra import Estimate
 from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.small_measurements import SIGMAS, small_data, small_net, small_problem
-from verify.practice import measure as measuring
 from verify.practice.loading import Problem, problem
 from verify.practice.measure import matrices, measure_problem, pages, zone
 from verify.practice.measure.matrices import Search, extend
@@ -264,8 +263,8 @@ def test_an_excess_near_an_edge_of_the_zone_gets_more_probes() -> None:
     assert decided != ("place in the Goldilocks zone" in found.short)
 
 
-def test_progress_reaches_the_end_and_never_goes_back() -> None:
+@pytest.mark.parametrize("options", [{"budget": 200}, {}, {"layers": True}])
+def test_progress_reaches_the_end_and_never_goes_back(options: dict[str, Any]) -> None:
     shares = []
-    measure_problem(_problem("smooth"), top=2, budget=200, tell=lambda _, share: shares.append(share))
+    measure_problem(_problem("smooth"), top=2, tell=lambda _, share: shares.append(share), **options)
     assert shares == sorted(shares) and 0.7 < shares[-1] <= 1
-    assert measuring.STEPS >= 100
