@@ -67,7 +67,7 @@ class Linearised:
     bracket
         Statistics of the samples; gives the bracket at any other batch size too.
     hessian, hessian_bound
-        Largest eigenvalue of the Hessian and its error bound.
+        Largest eigenvalue of the Hessian as Lanczos found it, and its residual: an eigenvalue lies within it.
     variance
         Mean over the samples of |G_i - G|_F^2, with its standard error.
     rates
