@@ -117,7 +117,8 @@ def linearised(
         )
 
     matrix = gauss_newton(objective)
-    top = extremes(matrix, rng, largest=min(directions, objective.dim))
+    # the lower end of the bracket needs a bound of lambda_1 itself, not of the distance to some eigenvalue
+    top = extremes(matrix, rng, largest=min(directions, objective.dim), certified=True)
     sharpest = extremes(hessian(objective), rng, largest=1)
     samples = sample_directions(objective, top.vectors, rng, probes=_OWN, heavy=min(heavy, problem.samples))
     bracket, law = measured_bracket(top, samples, problem.unit), BatchLaw(samples.statistics, problem.unit)

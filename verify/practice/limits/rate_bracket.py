@@ -81,8 +81,8 @@ class MeasuredBracket:
     samples
         N.
     largest, bound
-        Largest eigenvalue of G as Lanczos found it, and its residual: the largest one lies from one to their sum
-        unless Lanczos missed it.
+        Largest eigenvalue of G as Lanczos found it, and its error bound: it lies from one to their sum, except with
+        probability 0.01.
     heaviest
         L.
     curvatures, variances
