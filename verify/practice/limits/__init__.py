@@ -17,12 +17,12 @@ from simulate.operators import gauss_newton, hessian
 from simulate.spectra import Estimate
 from theory import learning_rates
 from theory.batch_hessian import element_variance
+from verify.practice.limits.batch_law import BatchEigenvalue, BatchLaw
+from verify.practice.limits.rate_bracket import MeasuredBracket, measured_bracket
 from verify.practice.loading import Problem
 from verify.practice.measure.norms import frobenius
-from verify.practice.plan.batch_law import BatchEigenvalue, BatchLaw
-from verify.practice.plan.rate_bracket import MeasuredBracket, measured_bracket
 
-DIRECTIONS, HEAVY = 10, 20
+_DIRECTIONS, _HEAVY = 10, 20
 """Trial directions of the bracket: eigenvectors of G, and single samples with large eigenvalues."""
 
 _OWN, _PROBES = 12, 8
@@ -67,7 +67,7 @@ class Linearised:
     bracket
         Statistics of the samples; gives the bracket at any other batch size too.
     hessian, hessian_bound
-        Largest eigenvalue of the Hessian and its error bound.
+        Largest eigenvalue of the Hessian as Lanczos found it, and its residual: an eigenvalue lies within it.
     variance
         Mean over the samples of |G_i - G|_F^2, with its standard error.
     rates
@@ -89,8 +89,8 @@ def linearised(
     sizes: Sequence[int],
     rng: np.random.Generator,
     *,
-    directions: int = DIRECTIONS,
-    heavy: int = HEAVY,
+    directions: int = _DIRECTIONS,
+    heavy: int = _HEAVY,
 ) -> Linearised:
     """Measure the stability limits of plain SGD in the linearised dynamics.
 
@@ -117,7 +117,8 @@ def linearised(
         )
 
     matrix = gauss_newton(objective)
-    top = extremes(matrix, rng, largest=min(directions, objective.dim))
+    # the lower end of the bracket needs a bound of lambda_1 itself, not of the distance to some eigenvalue
+    top = extremes(matrix, rng, largest=min(directions, objective.dim), certified=True)
     sharpest = extremes(hessian(objective), rng, largest=1)
     samples = sample_directions(objective, top.vectors, rng, probes=_OWN, heavy=min(heavy, problem.samples))
     bracket, law = measured_bracket(top, samples, problem.unit), BatchLaw(samples.statistics, problem.unit)
