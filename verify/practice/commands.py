@@ -22,7 +22,6 @@ def add(commands: Any, command: Command) -> None:
         ("--top", "number of largest eigenvalues (default 10)", "N", int, 10),
         ("--layers", "measure each layer too (50 passes per layer)"),
         ("--factors", "errors of KFAC and EKFAC (13 passes per layer)"),
-        ("--save-vectors", "save the top eigenvectors of the Hessian", "FILE", str, None),
         ("--tolerance", "relative standard error to aim for (default 0.05)", "SHARE", float, 0.05),
         (
             "--budget",
@@ -37,15 +36,16 @@ def add(commands: Any, command: Command) -> None:
         commands, "plan", _plan, "choose a learning rate for each batch size by trial runs", _REQUIRED
     )
     _add_problem(plan, "losscurv-plan")
-    for flag, metavar, names, default, text in (
-        ("--optimizer", "NAME", ("sgd", "momentum", "adam", "adamw"), "sgd", "sgd (default), momentum, adam or adamw"),
-        ("--score", "LOSS", ("training", "held-out", "online"), "training",
-         "loss to choose by: training (default), held-out or online (that of the last batches)"),
+    sizes = "such as 16,64 (default: that of the data loader, else 64)"
+    plan.add_argument("--batch-sizes", metavar="B,B", help=sizes)
+    for flag, metavar, names, text in (
+        ("--optimizer", "NAME", ("sgd", "momentum", "adam", "adamw"), "sgd (default), momentum, adam or adamw"),
+        ("--score", "LOSS", ("training", "held-out", "online"),
+         "choose by training (default), held-out or online loss"),
     ):  # fmt: skip
-        plan.add_argument(flag, metavar=metavar, choices=names, default=default, help=text)
+        plan.add_argument(flag, metavar=metavar, choices=names, default=names[0], help=text)
     _put(
         plan,
-        ("--batch-sizes", "such as 16,64 (default: that of the data loader, else 64)", "B,B", str, None),
         ("--momentum", "momentum (default 0 for sgd, 0.9 for momentum)", "BETA", float, None),
         ("--weight-decay", "weight decay as in torch (default 0; adamw 0.01)", "RATE", float, None),
         ("--clip", "largest norm of the gradient", "NORM", float, None),

@@ -223,6 +223,8 @@ def test_a_plan_with_an_optimizer_in_use_is_that_of_its_settings() -> None:
     own = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     named = losscurv.plan(model, samples(), "momentum", rate=0.05, **FEW)
     objective = losscurv.Objective(model, samples())
+    other = losscurv.plan(model, samples(), own, dtype="float32", **FEW)
+    assert other.trials[0].start == named.trials[0].start
     for found in (losscurv.plan(model, samples(), own, **FEW), losscurv.plan(objective, None, own, **FEW)):
         assert found.optimizer == named.optimizer == "SGD, momentum 0.9"
         rates = [(at.start, at.trains, at.fails) for made in (found, named) for at in made.trials]

@@ -23,10 +23,10 @@ from simulate.objectives import Objective
 from simulate.objectives.ranks import LostProcessError
 from verify.endings import INTERRUPTED
 from verify.escapes import escaped
+from verify.practice.limits import Linearised, linearised
 from verify.practice.loading import Problem, asked_problem, from_options
 from verify.practice.loading.foreign import measured, output_apart
 from verify.practice.moved import moved_groups
-from verify.practice.plan.curvature import Linearised, linearised
 from verify.practice.plan.optimizers import Factory, chosen_optimizer, with_schedule
 from verify.practice.plan.planned import Plan, State
 from verify.practice.plan.trials import SCORES, Trials, looked_ahead

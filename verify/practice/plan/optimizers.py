@@ -235,11 +235,16 @@ def _of_class(kind: type[Optimizer], settings: Mapping[str, Any], rate: float | 
 
 def _in_use(optimizer: Optimizer, rate: float | None, places: Mapping[int, int]) -> Chosen:
     kind, held = type(optimizer), {id(p) for group in optimizer.param_groups for p in group["params"]}
-    if not held & set(places):
+    # of a model that was copied, both the copy's and the user's parameters have a place
+    count, missing = (
+        len(set(places.values())),
+        set(places.values()) - {places[key] for key in held & set(places)},
+    )
+    if count == len(missing):
         raise ValueError("optimizer holds no parameters of the model; build it from model.parameters()")
-    if missing := len(set(places) - held):
+    if missing:
         raise ValueError(
-            f"optimizer holds {len(places) - missing} of the {len(places)} measured parameters; list those that it"
+            f"optimizer holds {count - len(missing)} of the {count} measured parameters; list those that it"
             " moves in parameters="
         )
     groups = [g for g in optimizer.param_groups if any(id(p) in places for p in g["params"])]

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from simulate.results import Columns, Result
-from verify.practice.plan.curvature import Linearised
+from verify.practice.limits import Linearised
 from verify.practice.plan.hold_out import LEARNED
 from verify.practice.plan.trials import SizeTrial
 

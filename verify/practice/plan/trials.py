@@ -41,9 +41,6 @@ _HELD_OUT = 0.2
 _ONLINE = 64
 """Fewest samples that an online loss averages: a tenth of few steps with small batches would be noise."""
 
-_KEPT = 3
-"""Runs whose parameters are kept, to be continued: more would take memory, and a run can be repeated."""
-
 _COST, _CALLS = 2.7, 10
 """Guesses for one batch size: steps of all runs over those for which a rate is chosen, and computations of the loss."""
 
@@ -334,7 +331,7 @@ class _Runs:
 
     def __init__(self, trials: Trials, size: int, rate: float, end: float) -> None:
         self._trials, self._training, self._rate, self._end = trials, trials._at(size), rate, end
-        self._kept = dict[int, tuple[float, TrialRun]]()
+        self._runs = dict[int, TrialRun]()
         self.steps = 0
         self.watch: Watch = lambda _: None
 
@@ -361,14 +358,11 @@ class _Runs:
 
     def _trained(self, place: int, steps: int) -> tuple[float, int]:
         """Return the loss of a run after so many steps, and how many of them it took now."""
-        _, run = self._kept.pop(place, (0.0, None))
-        run = run or TrialRun(self._training, self._rate * FACTOR**place)
+        if place not in self._runs:
+            self._runs[place] = TrialRun(self._training, self._rate * FACTOR**place)
+        run = self._runs[place]
         before = run.steps
-        self._kept[place] = self._trials._loss(run.until(steps)), run
-        loss = self._kept[place][0]
-        for worst in sorted(self._kept, key=lambda p: self._kept[p][0])[_KEPT:]:
-            del self._kept[worst]
-        return loss, run.steps - before
+        return self._trials._loss(run.until(steps)), run.steps - before
 
 
 def _training_on(size: int) -> AbstractContextManager[None]:

@@ -10,7 +10,7 @@ from verify.escapes import escaped
 from verify.page import terminal
 from verify.page.wording import numeral
 from verify.practice.full_gradients import full_gradient_lines
-from verify.practice.plan.curvature import BatchRates
+from verify.practice.limits import BatchRates
 from verify.practice.plan.hold_out import hold_out
 from verify.practice.plan.planned import Plan
 from verify.practice.plan.trials import SizeTrial

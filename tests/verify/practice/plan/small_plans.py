@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from verify.practice.limits import Linearised, linearised
 from verify.practice.loading import Problem, problem
-from verify.practice.plan.curvature import Linearised, linearised
 
 N, SIZES = 14, [14, 1, 2, 6]
 

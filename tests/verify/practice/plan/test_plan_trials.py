@@ -68,20 +68,6 @@ def test_each_score_is_the_loss_that_it_names() -> None:
         tried(problem(net, (x, y)), [60], score="held-out")
 
 
-def test_rates_at_which_units_die_are_searched_below() -> None:
-    """The network gives the best constant at first, and again after training at a rate that kills all units."""
-    torch.manual_seed(10)
-    x = 30 * torch.randn(200, 10)
-    noise = torch.randn(200, 1)
-    y = noise - noise.mean() + (x[:, :1] > 0).float() - 0.5
-    last = nn.Linear(20, 1)
-    model = nn.Sequential(nn.Linear(10, 20), nn.ReLU(), nn.Linear(20, 20), nn.ReLU(), last)
-    nn.init.zeros_(last.weight)
-    nn.init.constant_(last.bias, float(y.mean()))
-    (at,) = tried(problem(model, (x, y)), [200], steps=60).trials
-    assert at.start < 0.05
-
-
 def test_a_network_trains_in_its_own_mode() -> None:
     """Dropout of everything but the bias leaves nothing to learn by the inputs, in training mode alone."""
     x, y = torch.eye(3).repeat(4, 1), torch.arange(12) % 3
@@ -128,18 +114,6 @@ def test_a_dead_network_gets_no_rate(seed: int) -> None:
     assert "no rate at B = 4: no trial run ended 1 % below the start and the best constant" in sentences(made)
     assert "tests on other" not in sentences(made) and words.headline(made) == "No learning rate was found"
     assert words.trial_table(made)[1] == ["4", "none", "", "", ""]
-
-
-def test_where_no_rate_betters_a_trained_network_none_is_given() -> None:
-    """At the least squares themselves every step with a batch leads away."""
-    x = torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
-    net = nn.Linear(1, 1, bias=False).double()
-    y = x + torch.tensor([[0.3], [-0.3], [0.2], [-0.175]], dtype=torch.float64)
-    with torch.no_grad():
-        net.weight.fill_(float((x * y).sum() / x.square().sum()))
-    made = tried(problem(net, (x, y), dtype="float64"), [4])
-    assert made.trials[0].start is None and made.state.learned
-    assert all(run.rate > 1e-9 for run in made.trials[0].runs)
 
 
 def test_a_loss_that_is_no_number_is_refused_at_the_start_and_failed_later(given: Problem) -> None:
@@ -212,26 +186,25 @@ def test_a_trial_has_the_rates_of_the_scheduler(name: str, in_use: bool) -> None
     )
 
 
+def apart(optimizer: Any) -> Any:
+    """Return a scheduler of two groups, of which one decays."""
+    optimizer.add_param_group({"params": [nn.Parameter(torch.ones(1))]})
+    return lr_scheduler.LambdaLR(optimizer, [lambda step: 1.0, lambda step: 1.0 / (1 + step)])
+
+
 @pytest.mark.parametrize(
     ("scheduler", "clip", "message"),
     [
         (3, None, "scheduler must be a scheduler of torch or a function of an optimizer to one, got 3"),
         (lr_scheduler.ReduceLROnPlateau, None, "scheduler must not need a metric, got ReduceLROnPlateau"),
         (SCHEDULERS["one cycle"], None, "scheduler cannot take 30 steps of a trial run: .*total steps is 21"),
+        (apart, None, "changes the ratios between the rates of parameter groups"),
         (None, 0.0, "clip must be positive, got 0.0"),
     ],
 )
 def test_what_is_no_scheduler_is_refused(scheduler: Any, clip: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         with_schedule(chosen_optimizer("sgd"), scheduler, clip, 30)
-
-
-def test_groups_whose_rates_change_apart_are_refused() -> None:
-    first, second = (nn.Parameter(torch.ones(1)) for _ in range(2))
-    own = torch.optim.SGD([{"params": [first]}, {"params": [second]}], lr=0.1)
-    apart = lr_scheduler.LambdaLR(own, [lambda step: 1.0, lambda step: 1.0 / (1 + step)])
-    with pytest.raises(ValueError, match="changes the ratios between the rates of parameter groups"):
-        with_schedule(chosen_optimizer("sgd"), apart, None, 30)
 
 
 def test_scheduler_and_clipping_change_the_trial_runs(given: Problem) -> None:

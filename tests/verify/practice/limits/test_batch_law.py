@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from simulate.modules.sample_directions import SampleStatistics
 from simulate.training import optimisers
 from tests.theory.test_own_direction import numbers_of
-from verify.practice.plan.batch_law import BatchLaw
+from verify.practice.limits.batch_law import BatchLaw
 
 N, DIM = 12, 30
 

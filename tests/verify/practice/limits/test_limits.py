@@ -13,9 +13,9 @@ from simulate.training import optimisers
 from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.plan.small_plans import SIZES, N, curvature_of, small_network
 from tests.verify.practice.small_measurements import gauss_newtons
+from verify.practice.limits import Linearised
+from verify.practice.limits.rate_bracket import MeasuredBracket, square_bound
 from verify.practice.loading import Problem, problem
-from verify.practice.plan.curvature import Linearised
-from verify.practice.plan.rate_bracket import MeasuredBracket, square_bound
 
 
 @pytest.fixture(scope="module")

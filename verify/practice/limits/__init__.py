@@ -17,12 +17,12 @@ from simulate.operators import gauss_newton, hessian
 from simulate.spectra import Estimate
 from theory import learning_rates
 from theory.batch_hessian import element_variance
+from verify.practice.limits.batch_law import BatchEigenvalue, BatchLaw
+from verify.practice.limits.rate_bracket import MeasuredBracket, measured_bracket
 from verify.practice.loading import Problem
 from verify.practice.measure.norms import frobenius
-from verify.practice.plan.batch_law import BatchEigenvalue, BatchLaw
-from verify.practice.plan.rate_bracket import MeasuredBracket, measured_bracket
 
-DIRECTIONS, HEAVY = 10, 20
+_DIRECTIONS, _HEAVY = 10, 20
 """Trial directions of the bracket: eigenvectors of G, and single samples with large eigenvalues."""
 
 _OWN, _PROBES = 12, 8
@@ -89,8 +89,8 @@ def linearised(
     sizes: Sequence[int],
     rng: np.random.Generator,
     *,
-    directions: int = DIRECTIONS,
-    heavy: int = HEAVY,
+    directions: int = _DIRECTIONS,
+    heavy: int = _HEAVY,
 ) -> Linearised:
     """Measure the stability limits of plain SGD in the linearised dynamics.
 
