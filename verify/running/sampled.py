@@ -82,7 +82,7 @@ class Sampled:
             ]
             if not going:
                 return
-            _, n, run, trial = max(going, key=lambda option: (option[0], -option[1]))
+            _, n, run, trial = max(going, key=lambda at: (at[0], -at[1]))
             run.draw_on(n)
             finish([run], self._pump)
             if run.error:
@@ -205,8 +205,8 @@ class Run(Draws):
     def __init__(
         self, experiment: Experiment, point: Point, settings: Settings, tried_at: Sequence[int]
     ) -> None:
-        blocks = math.ceil(tried_at[-1] / BLOCK)
-        super().__init__(experiment.id, experiment.simulate, point, settings.device, BLOCK, blocks)
+        most = math.ceil(tried_at[-1] / BLOCK)
+        super().__init__(experiment.id, experiment.simulate, point, settings.device, BLOCK, most)
         self.experiment, self.expected = experiment, experiment.seconds
         self.trials: list[_Trial] = []
         self._tried_at = tried_at
