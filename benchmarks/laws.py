@@ -1,4 +1,4 @@
-"""Speed and accuracy of our laws compared with scikit-rmt and freealg, in one run.
+"""Speed and accuracy of our laws compared with closed forms in numpy, scikit-rmt and freealg, in one run.
 
     pip install "losscurv[bench]" && python -m benchmarks.laws
 
@@ -73,6 +73,30 @@ OURS: Laws = {
 }
 
 
+def closed_forms() -> Laws:
+    """Densities and distribution functions in numpy, as textbooks print them."""
+
+    def pastur(q: float) -> SimpleNamespace:
+        low, high = (1 - np.sqrt(q)) ** 2, (1 + np.sqrt(q)) ** 2
+        weight, both = min(1.0, 1 / q), 2 * np.sqrt(q)
+
+        def root(x: Any) -> Any:
+            return np.sqrt(np.maximum((high - x) * (x - low), 0))
+
+        def cdf(x: Any) -> Any:
+            first = np.arcsin(np.clip((x - 1 - q) / both, -1, 1))
+            second = np.arcsin(np.clip(((1 + q) * x - (1 - q) ** 2) / both / x, -1, 1))
+            return 1 - weight / 2 + (root(x) + (1 + q) * first - abs(1 - q) * second) / (2 * np.pi * q)
+
+        return SimpleNamespace(cdf=cdf, pdf=lambda x: root(x) / (2 * np.pi * q * x))
+
+    def circle(x: Any) -> Any:
+        return 0.5 + (x / 2 * np.sqrt(1 - x * x / 4) + np.arcsin(x / 2)) / np.pi
+
+    semicircle = SimpleNamespace(cdf=circle, pdf=lambda x: np.sqrt(np.maximum(4 - x * x, 0)) / (2 * np.pi))
+    return {MP.format(q): pastur(q) for q in RATIOS} | {CIRCLE: semicircle}
+
+
 def scikit_rmt() -> Laws:
     """Laws of scikit-rmt."""
     from skrmt.ensemble import spectral_law as its
@@ -98,7 +122,7 @@ def freealg() -> Laws:
 
 def peers() -> dict[str, Laws | None]:
     """Laws of the other libraries, None where one is not installed."""
-    found: dict[str, Laws | None] = {}
+    found: dict[str, Laws | None] = {"numpy": closed_forms()}
     for name, load in {"scikit-rmt": scikit_rmt, "freealg": freealg}.items():
         try:
             found[name] = load()

@@ -3,7 +3,6 @@
 =====================  =============================================================================================
 `operators`            matrices of the curvature of any loss by their products: Hessian, Gauss-Newton, Fisher
 `objectives`           what they belong to: a model, its loss and its data as one function of the parameters
-`difference_products`  the Hessian by differences of gradients, for what has no second derivatives
 `eigenvalues`          extreme eigenvalues with bounds; `spectra` traces, norms, densities; `lanczos` what they rest on
 `modules`              single samples and random frames of any `nn.Module`, by the sites where parameters act
 `factors`              Kronecker factors of it, KFAC and EKFAC, with their errors
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from simulate import (
         activations,
         data,
-        difference_products,
         eigenvalues,
         factors,
         lanczos,
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
 __all__ = [
     "activations",
     "data",
-    "difference_products",
     "eigenvalues",
     "factors",
     "lanczos",

@@ -108,10 +108,16 @@ def layer_sizes(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
     return pairwise([natural("widths", width) for width in widths])
 
 
-def labelled(x: Any, labels: Any, *, width: int, classes: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Return inputs (N, width), in the type and on the device of `like`, and their classes (N,)."""
+def all_positive(numbers: Tensor) -> bool:
+    """Return whether every number is finite and > 0."""
+    return bool(((numbers > 0) & numbers.isfinite()).all())
+
+
+def labelled(x: Any, labels: Any, widths: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
+    """Return inputs of a network, (N, widths[0]), in the type and on the device of `like`, and their classes, (N,)."""
     import torch  # here, since it takes a second, too long for a mistyped name on the command line
 
+    width, classes = widths[0], widths[-1]
     inputs = torch.as_tensor(x, dtype=like.dtype, device=like.device)
     if inputs.ndim != 2 or len(inputs) == 0 or inputs.shape[1] != width:
         raise ValueError(f"x must be of shape (N, {width}) with N >= 1, got {tuple(inputs.shape)}")

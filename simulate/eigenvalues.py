@@ -62,8 +62,8 @@ _ROOM = 3
 
 _KEPT, _KEPT_EACH = 16, 4
 """Most vectors of a chain by default: 16, or four for each eigenvalue sought if that is more. On five networks (two
-LeNets, VGG-like, residual, GPT-like) more of them saved at most one product of 18 for one eigenvalue, one of 74 for
-ten; with twice as many, re-orthogonalisation costs as much as a product with a few samples."""
+LeNets, VGG-like, residual, GPT-like) more of them saved at most one product of 18 for one eigenvalue, and one of 74 for
+ten."""
 
 _WORK = 8
 """Vectors for which memory is left to a product: one with the Hessian of a module takes six."""
@@ -207,10 +207,9 @@ def extremes(
     Rounding is estimated, not proved: by entries that vanish for a symmetric matrix in exact arithmetic, and by
     16 units of rounding of the largest product. Products that are not symmetric, or not deterministic, show there.
 
-    The residual needs no certificate. The bound residual^2 / gap does: without one it was too small for about half of
-    60 random spectra with a close pair at the top, and the residual for none. With one, it can be too small if an
-    eigenvalue is nearer than all Ritz values suggest: in 14 of 3197 random spectra of close, multiple and single
-    eigenvalues, by a factor of at most 1.45.
+    The bound residual^2 / gap can be too small if an eigenvalue is nearer than all Ritz values suggest. If certified,
+    it was in 14 of 3197 random spectra of close, multiple and single eigenvalues, by a factor of at most 1.45. Without
+    a certificate it would be in about half of the spectra with a close pair at the top, so the residual is given.
 
     References
     ----------

@@ -133,13 +133,6 @@ def trace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _PROBES, p
         return _mean((left.double() * right.double()).sum(1))
 
 
-def _unit_products(operator: Operator, vectors: Tensor) -> tuple[Tensor, float]:
-    """Return products in a unit in which squares neither overflow nor vanish, and the unit."""
-    products = operator(vectors).double()
-    unit = float(products.abs().max()) or 1.0
-    return products / unit, unit
-
-
 def frobenius_norm(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _PROBES) -> Estimate:
     """Estimate the Frobenius norm of a symmetric matrix, the root of the trace of its square; one product per probe.
 
@@ -157,8 +150,9 @@ def frobenius_norm(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _
     """
     with in_full_precision():
         operator = as_operator(matrix)
-        products, unit = _unit_products(operator, _signs(operator, _checks.generator(seed), probes))
-        square = _mean(products.square().sum(1))
+        products = operator(_signs(operator, _checks.generator(seed), probes)).double()
+        unit = float(products.abs().max()) or 1.0  # squares in it neither overflow nor vanish
+        square = _mean((products / unit).square().sum(1))
         root = math.sqrt(square.value)
         return _finite_estimate(unit * root, unit * square.standard_error / (2 * root) if root else 0.0)
 

@@ -318,6 +318,4 @@ def _amount(size: float) -> str:
     '7.28 TiB'
     """
     power = min(int(math.log2(size)) // 10, 8)
-    return (
-        f"{size / 1024**power:.3g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB', 'ZiB', 'YiB')[power]}"
-    )
+    return f"{size / 1024**power:.3g} {'KMGTPEZY'[power - 1]}iB"

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from simulate import data
 from simulate.eigenvalues import extremes
-from simulate.lanczos import quadrature
+from simulate.lanczos.gauss import recurrence
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.networks import LENET_300_100, LeNet5, Mlp, Vgg
@@ -266,7 +266,7 @@ def _largest(count: int) -> Callable[[Case], Call]:
 def _density(case: Case) -> Call:
     matrix, starts = hessian(case.objective), np.random.default_rng(1)
     return lambda: torch.tensor(
-        quadrature(matrix, starts.standard_normal((PROBES, matrix.dim)), STEPS).nodes.max()
+        recurrence(matrix, starts.standard_normal((PROBES, matrix.dim)), STEPS).quadrature().nodes.max()
     )
 
 
@@ -285,7 +285,7 @@ OURS = (
     Way("projected", "projected.projected_terms", _projected),
     Way("eigenvalue", "eigenvalues.extremes", _largest(1)),
     Way("eigenvalues", "eigenvalues.extremes", _largest(EIGENVALUES)),
-    Way("density", "lanczos.quadrature", _density),
+    Way("density", "the recurrence of spectra.density", _density),
     Way("trace", "sample_grams.trace_gauss_newton", _number(trace_gauss_newton)),
     Way("trace", "sample_grams.trace_hessian", _number(trace_hessian)),
     Way(

@@ -135,7 +135,7 @@ class Chain:
     last of which couples to the next vector; `scale` is the largest length of a product or node, and `rounding` the
     length of all entries that vanish for a symmetric matrix, both over all chains so far. The chain has room for `most`
     rows of its own: `restart` makes room. Unless `twice`, one pass of re-orthogonalisation follows the recurrence of
-    three terms.
+    three terms. `start` is overwritten.
     """
 
     def __init__(

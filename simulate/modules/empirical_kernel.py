@@ -2,7 +2,7 @@ r"""Inner products of the gradients of all outputs at all samples: J J', the emp
 
 Where the parameters act at sites (`simulate.modules.sites`) the kernel is a sum over the parameters, and a layer that
 acts once for each sample adds the inner products of its inputs times those of the derivatives by its outputs, without
-a gradient by its weights. Otherwise gradients are taken output by output and held a block at a time.
+a gradient by its weights. Otherwise gradients are taken output by output, and all of them are held.
 
 Its non-zero eigenvalues are those of J'J, which is N times the Fisher information of outputs of unit variance.
 """
@@ -21,20 +21,17 @@ from simulate.modules.sample_parts import finite_derivatives
 from simulate.modules.site_gradients import Use
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
-from simulate.objectives.batches import cuts, placed, rows
+from simulate.objectives.batches import placed, rows
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.soundness import mean_output
-
-_SHARE = 4
-"""Gradients may take the free memory divided by this."""
 
 
 def empirical_kernel(model: Any, inputs: Any, *, parameters: Any = None, traced: bool = False) -> Tensor:
     """Return the empirical neural tangent kernel: inner products (N, m, N, m) of the gradients of all m outputs.
 
     N samples with m outputs take one forward pass and m backward passes without gradients by the weights. If
-    parameters act elsewhere than in affine layers, they take N m passes of one sample, repeated for every block of
-    gradients that memory holds. The model is in evaluation mode; a sample that sees others is evaluated with them.
+    parameters act elsewhere than in affine layers, they take N m passes of one sample, and memory for all gradients.
+    The model is in evaluation mode; a sample that sees others is evaluated with them.
 
     Parameters
     ----------
@@ -51,7 +48,7 @@ def empirical_kernel(model: Any, inputs: Any, *, parameters: Any = None, traced:
     ------
     ValueError
         If the outputs are not one row for each sample, derivatives are not finite or not those of the model, see
-        `objectives.soundness`, or the kernel does not fit into memory.
+        `objectives.soundness`, or the kernel, or the gradients of a model that needs them, do not fit into memory.
 
     References
     ----------
@@ -153,35 +150,15 @@ def _add_products(total: Tensor, use: Use, samples: int, traced: bool) -> None:
 def _add_by_gradients(
     total: Tensor, objective: Objective, batch: Batch, count: int, traced: bool, alone: bool
 ) -> None:
-    """Add inner products of gradients of single outputs, for pairs of blocks of samples."""
-    samples, size = rows(batch.targets), torch.finfo(objective.dtype).bits // 8
-    one = count * objective.dim * size
-    what, advice = "the gradients of all outputs of one sample", "use fewer parameters"
-    _memory.require_free("inputs", 3 * one, what, device=objective.device, advice=advice)
-    free = _memory.available(objective.device) / _SHARE
-    # otherwise two blocks are held at once, one for the rows and one for the columns
-    most = samples if samples * one <= free else max(1, int(free // (2 * one)))
-    step = 1 if traced else count
-    for first in cuts(samples, most):
-        upper = _output_gradients(objective, batch, first, traced, alone)
-        # only up to the diagonal, since the kernel is symmetric
-        for second in cuts(first.stop, most):
-            lower = (
-                upper
-                if second.start == first.start
-                else _output_gradients(objective, batch, second, traced, alone)
-            )
-            part = upper @ lower.mT
-            at, across = (slice(p.start * step, p.stop * step) for p in (first, second))
-            total[at, across] = part
-            total[across, at] = part.mT
-
-
-def _output_gradients(objective: Objective, batch: Batch, some: slice, traced: bool, alone: bool) -> Tensor:
-    """Return the gradients of all outputs of some samples, each evaluated alone if that gives the same outputs."""
-    leaves, each = objective.leaves(), list[Tensor]()
+    """Add inner products of the gradients of single outputs, of each sample alone if it has the same outputs."""
+    samples, leaves, each = rows(batch.targets), objective.leaves(), list[Tensor]()
+    what = f"the gradients of {count} outputs of {samples} samples"
+    needed = 2 * samples * count * objective.dim * total.element_size()
+    advice = "use fewer samples or parameters"
+    _memory.require_free("inputs", needed, what, device=objective.device, advice=advice)
     whole = None if alone else objective.outputs(leaves, batch.inputs)
-    for n in range(some.start, some.stop):
+    for n in range(samples):
         row = objective.outputs(leaves, batch.part(slice(n, n + 1)).inputs)[0] if whole is None else whole[n]
         each.append(torch.stack([objective.flat(slopes(output, leaves)) for output in row.reshape(-1)]))
-    return torch.stack(each).flatten(1) if traced else torch.cat(each)
+    gradients = torch.stack(each).flatten(1) if traced else torch.cat(each)
+    total.addmm_(gradients, gradients.mT)

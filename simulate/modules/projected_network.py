@@ -214,9 +214,7 @@ def _labels(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor:
     if outputs.ndim != 2:
         raise ValueError(f"model must give logits of shape (N, K), got {tuple(outputs.shape)}")
     flat = batch.inputs.flatten(1)
-    return _checks.labelled(flat, batch.targets, width=flat.shape[1], classes=outputs.shape[1], like=outputs)[
-        1
-    ]
+    return _checks.labelled(flat, batch.targets, (flat.shape[1], outputs.shape[1]), outputs)[1]
 
 
 def _samples_at_once(objective: Objective, leaves: Leaves, batch: Batch, count: int) -> int:

@@ -11,8 +11,9 @@ The parameters are copied, so measurements refer to their values at that time. T
 and the random generators are restored afterwards. During a measurement the parameters of the model are exchanged, so
 only one thread may use it.
 
-Before the first derivative of each objective, torch's derivatives are checked, in `Objective.measured`: see
-`simulate.objectives.soundness`.
+Before the first derivative, torch's derivatives are checked, in `Objective.measured`: see
+`simulate.objectives.soundness`. In one process this is done once for the same model, loss and shapes. Whether samples
+affect each other, and such questions, are asked once for the same data too: see `simulate.objectives.fingerprints`.
 """
 
 from simulate.objectives import batches, parameters

@@ -6,13 +6,14 @@ samples of the batch. Both are tested on at most `SAMPLES` samples, split in thr
 If so many samples may not fit into memory, groups of them are tested. Samples may also interact in large batches only,
 as with experts of limited capacity: `mixing` runs the model on a batch of the size in use, in three forward passes.
 
-Each answer is computed once and kept in `Objective.answers`, as are those of `simulate.modules.sites`:
+Each answer is computed once for the same model, loss and data (`simulate.objectives.fingerprints`) and kept in
+`Objective.answers`, as are those of `simulate.modules.sites`:
 
 | function | tested on |
 |---|---|
 | `all_coupling` | at most 32 samples of all data, and both parts of three splits of them; then the next question |
 | `model_mixing` | a batch of the largest size that a pass takes, and its first samples: as many as other passes take |
-| `rows_apart` | one of a few samples, alone |
+| `rows_apart` | the same |
 | `gives_sum` | the samples of the first question, and both halves of a batch |
 
 Each is computed for each data set; the first one only once for each loss, and again for new batch sizes. Two kinds of
@@ -63,6 +64,8 @@ UNKNOWN = "the loss of a few samples cannot be computed"
 """Answer for a model or a loss that takes one size of batch only."""
 
 _FEWER = "the loss of fewer samples cannot be computed"
+_NO_ROWS = "the outputs have no row for each sample"
+_SQUEEZED = "the outputs for a sample alone are of another shape"
 MIXED = "the outputs for a sample depend on the other samples of its batch"
 SUM = "the loss of a batch is the sum of the losses of its parts"
 _NEITHER = {
@@ -201,9 +204,7 @@ def mixing(objective: ObjectiveLike, batch: Batch) -> str:
     The parts are those of two splits, so that all samples take part, and a single sample. Call it within
     `preserve_state`.
     """
-    count, leaves = rows(batch.inputs), objective.leaves()
-    if count < 2:
-        return ""
+    count, leaves, alone = rows(batch.inputs), objective.leaves(), ""
 
     def outputs(places: Sequence[int] | slice) -> Tensor:
         some = places if isinstance(places, slice) else torch.tensor(places)
@@ -213,34 +214,19 @@ def mixing(objective: ObjectiveLike, batch: Batch) -> str:
         try:
             whole = outputs(slice(None))
             if whole.ndim == 0 or len(whole) != count:
-                return ""  # no row for each sample
-            for side in _sides(count):
+                return _NO_ROWS
+            for side in _sides(count) if count > 1 else ():
                 found, expected = outputs(side), whole[torch.tensor(side)]
                 # a single sample may come without its axis
                 if found.numel() == expected.numel():
+                    alone = "" if found.shape == expected.shape else _SQUEEZED
                     found = found.reshape_as(expected)
                     if _outputs_agree(objective, batch.inputs, found, expected):
                         continue
                 return MIXED if alike(outputs(slice(None)), whole) else ""  # a model that draws
         except Exception:  # user code may need more samples
             return _FEWER
-    return ""
-
-
-def alone(objective: ObjectiveLike, batch: Batch) -> bool:
-    """Return whether one of the samples has the same row of outputs without the others.
-
-    Call it within `preserve_state`.
-    """
-    count, leaves = rows(batch.targets), objective.leaves()
-    one = slice(count // 2, count // 2 + 1)
-    with torch.no_grad(), suppress(Exception):  # a model may not take a single sample
-        outputs = objective.outputs(leaves, batch.inputs)
-        if outputs.ndim and len(outputs) == count:
-            return _outputs_agree(
-                objective, batch.inputs, objective.outputs(leaves, window(batch.inputs, one)), outputs[one]
-            )
-    return False
+    return alone
 
 
 def _outputs_agree(objective: ObjectiveLike, inputs: Any, found: Tensor, expected: Tensor) -> bool:
@@ -471,13 +457,9 @@ def model_mixing(objective: ObjectiveLike) -> str:
 @asked_once
 def rows_apart(objective: ObjectiveLike) -> bool:
     """Return whether the model gives every sample the outputs that it has alone, as a row."""
-    asked = objective.at_few()
-    batch = asked.few()
+    batch = objective.few()
     coupled = objective.several and not objective.training and objective.coupling == MIXED
-    if coupled or model_mixing(objective) or not cuttable(batch.inputs, batch.targets):
-        return False
-    with preserve_state(objective.model, objective.training):
-        return alone(asked, batch)
+    return not (coupled or model_mixing(objective)) and cuttable(batch.inputs, batch.targets)
 
 
 def gives_sum(objective: ObjectiveLike) -> bool:

@@ -62,8 +62,6 @@ from simulate.objectives.losses import (
 from simulate.objectives.parameters import (
     Leaves,
     Parametric,
-    advising,
-    doubled,
     in_place,
     parametric,
     unwrapped,
@@ -209,7 +207,7 @@ class Objective:
         held = tuple(found.state(found.parameters).values()) or found.parameters
         self.ranks.require_same(parameters=(found.names, *held), reduction=(self.reduction,))
         self.names, self._parameters = found.names, found.parameters
-        self._call = advising(self.model, found.call)
+        self._call = found.call
         self.fixed, self.state = found.fixed, found.state
         self.originals = tuple(zip(found.names, found.originals, strict=True))
         self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._parameters)
@@ -302,24 +300,6 @@ class Objective:
         other = copy.copy(self)
         with self.ranks.together("an objective"):
             other._set_parameters(parametric(self.model, list(self.names)))
-        return other
-
-    def doubled(self) -> Objective:
-        """Return the same objective in double precision: a copy of a module, or the same function.
-
-        Raises
-        ------
-        Exception
-            Whatever a module raises that cannot be copied.
-        """
-        other = copy.copy(self)
-        other.model, other.criterion = doubled(self.model), doubled(self.criterion)
-        other.definition = other.model or self.definition
-        given: Any = [p.double() for p in self._parameters] if self.model is None else list(self.names)
-        other._set_parameters(parametric(self._call if other.model is None else other.model, given))
-        other.originals += self.originals
-        other.dtype, other._head, other._tally = torch.float64, None, None
-        other.recordable, other.proven, other.answers = {}, {}, kept_answers(self.answers)
         return other
 
     @property

@@ -284,22 +284,3 @@ def _extent(tensor: Tensor) -> int:
 def doubled(function: Any) -> Any:
     """Return a copy of a module in double precision; any other function as it is, since it follows its arguments."""
     return copy.deepcopy(function).double() if isinstance(function, nn.Module) else function
-
-
-def advising(model: nn.Module | None, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the call of a model; if its transformers experts fail in double precision, the error says what to set."""
-    if model is None or not any(hasattr(part, "set_experts_implementation") for part in model.modules()):
-        return call
-
-    def call_with_advice(*given: Any) -> Any:
-        try:
-            return call(*given)
-        except RuntimeError as error:
-            if "mat_a" not in str(error):  # of torch's grouped product
-                raise
-            raise ValueError(
-                f"model must run its experts in the type of its parameters, got {type(error).__name__}: {error};"
-                ' call model.set_experts_implementation("eager") before it is measured'
-            ) from error
-
-    return call_with_advice

@@ -325,7 +325,7 @@ class Kept:
     def _modes_agree(self) -> bool:
         objective = self._objective
         with preserve_state(objective.model, objective.training):
-            if soundness.pads(objective.outputs(self._leaves, objective.few().inputs)):
+            if soundness.padding_rows(objective.outputs(self._leaves, objective.few().inputs), self._leaves):
                 return False  # forward mode moves the padding row, which the few samples may not contain
         vector = normal(torch.empty(objective.dim, dtype=objective.dtype, device=objective.device))
         along = objective.split(vector)

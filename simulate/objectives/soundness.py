@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -34,7 +34,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 
 from simulate import _memory
@@ -204,7 +203,7 @@ def _plain_saving() -> AbstractContextManager[Any]:
     return torch.autograd.graph.disable_saved_tensors_hooks(_CUSTOM_HOOKS)
 
 
-def _check_derivatives(objective: ObjectiveLike, *, first: bool = False) -> tuple[bool, bool]:
+def _check_derivatives(objective: ObjectiveLike) -> tuple[bool, bool]:
     """Return whether parts run again in the backward pass, and whether derivatives agree beyond doubt."""
     with _require_grad(objective.originals), torch.enable_grad():
         batch = _tested_batch(objective)
@@ -212,13 +211,11 @@ def _check_derivatives(objective: ObjectiveLike, *, first: bool = False) -> tupl
             return False, False  # the call fails later, where the user sees its error
         gradient, loss, again = _gradient_and_loss(objective, batch)
         _require_no_closure(objective, loss, gradient)
-        if first:
-            return again, False
         # torch puts this node in place of the backward of a function marked once_differentiable
         if any(node.name().endswith("::Error") for node in graph_nodes(gradient)):
             raise ValueError(
                 "model and loss must have second derivatives, got a function of torch marked once_differentiable:"
-                " see simulate.difference_products"
+                " write its backward in differentiable functions of torch"
             )
         # frees the graph before differences make copies of the parameters
         del loss, gradient
@@ -232,18 +229,6 @@ def _check_derivatives(objective: ObjectiveLike, *, first: bool = False) -> tupl
                 " backward of their own"
             )
     return again, sure
-
-
-def require_first(objective: ObjectiveLike) -> None:
-    """Refuse visible causes of wrong first derivatives; second derivatives need not exist.
-
-    Raises
-    ------
-    ValueError
-        As `runs_again`, except that functions without second derivatives pass, and no differences are taken.
-    """
-    if not trusted(objective):
-        _check_derivatives(objective, first=True)
 
 
 def require_unchanged(objective: ObjectiveLike) -> None:
@@ -521,7 +506,9 @@ class _Line:
         sizes = [math.sqrt(s / n) if s else typical for s, n in zip(squares, counts, strict=True)]
         self._along = tuple(normal(p, seed=seed) * size for p, size in zip(self._start, sizes, strict=True))
         with preserve_state(objective.model, objective.training), torch.enable_grad():
-            self._pads = pads(objective.outputs(objective.leaves(), batch.inputs))
+            outputs = objective.outputs(objective.leaves(), batch.inputs)
+        for place, row in padding_rows(outputs, objective.leaves()):
+            self._along[place][row] = 0.0
 
     def derivatives(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """Return loss and gradient at the parameters, and torch's derivatives of both along the line."""
@@ -554,7 +541,6 @@ class _Line:
         with ExitStack() as stack:
             stack.enter_context(preserve_state(self._objective.model, self._objective.training))
             stack.enter_context(self._objective.standing(leaves, needed=self._again))
-            stack.enter_context(held_padding(leaves, self._start, needed=self._pads))
             yield leaves
 
 
@@ -611,55 +597,33 @@ def _larger(one: Tensor, other: Tensor) -> float:
 # --- padding rows of embeddings --------------------------------------------------------------------------------
 
 # Padding rows enter the outputs, but torch defines their derivative as zero (`padding_idx`). Reverse mode leaves them
-# out. Forward mode and differences along a line would move them like all others, so they are held fixed there.
+# out. Forward mode and differences along a line would move them like all others, so no line moves them.
 _NONE = (None, 2**64 - 1)
 """Values of a graph node without a padding row: -1 read as unsigned."""
 
 
-def pads(ends: Tensor) -> bool:
-    """Return whether outputs come from an embedding with a padding row.
-
-    Examples
-    --------
-    >>> words = torch.nn.Embedding(3, 2, padding_idx=0), torch.nn.Embedding(3, 2)
-    >>> [pads(embedding(torch.tensor([1, 2]))) for embedding in words]
-    [True, False]
-    """
-    return any(getattr(node, "_saved_padding_idx", None) not in _NONE for node in graph_nodes([ends]))
-
-
-def held_padding(
-    moved: Sequence[Tensor], originals: Sequence[Tensor], *, needed: bool
-) -> AbstractContextManager[Any]:
-    """Hold padding rows at their original values while the model is called at moved parameters, if needed.
+def padding_rows(ends: Tensor, leaves: Sequence[Tensor]) -> list[tuple[int, int]]:
+    """Return the place of each parameter that is an embedding with a padding row, and the number of that row.
 
     Raises
     ------
     ValueError
-        From the call, if an embedding looks up a computed tensor, whose original row is unknown.
+        If an embedding with a padding row looks up a computed tensor.
+
+    Examples
+    --------
+    >>> words = torch.nn.Embedding(3, 2, padding_idx=1), torch.nn.Embedding(3, 2)
+    >>> [padding_rows(embedding(torch.tensor([1, 2])), [embedding.weight]) for embedding in words]
+    [[(0, 1)], []]
     """
-    return _HeldPadding(moved, originals) if needed else nullcontext()
-
-
-class _HeldPadding(TorchDispatchMode):
-    def __init__(self, moved: Sequence[Tensor], originals: Sequence[Tensor]) -> None:
-        super().__init__()
-        self._originals = {m.data_ptr(): o.detach() for m, o in zip(moved, originals, strict=True)}
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if (
-            func is torch.ops.aten.embedding.default and len(args) > 2 and args[2] >= 0
-        ):  # an embedding with a padding row
-            weight, padding = args[0], args[2]
-            original = self._originals.get(weight.data_ptr())
-            if original is None or original.shape != weight.shape:
-                raise ValueError(
-                    "an embedding with padding_idx must look up a parameter itself, got a computed matrix"
-                )
-            held = weight.clone()
-            held[padding] = original[padding].to(held)
-            args = (held, *args[1:])
-        return func(*args, **(kwargs or {}))
+    places = {id(leaf): i for i, leaf in enumerate(leaves)}
+    padded = [n for n in graph_nodes([ends]) if getattr(n, "_saved_padding_idx", None) not in _NONE]
+    found = [(getattr(n.next_functions[0][0], "variable", None), n._saved_padding_idx) for n in padded]
+    if any(id(looked_up) not in places for looked_up, _ in found):
+        raise ValueError(
+            "an embedding with padding_idx must look up a parameter itself, got a computed matrix"
+        )
+    return [(places[id(looked_up)], row) for looked_up, row in found]
 
 
 # --- deterministic losses, checked by computing them twice ----------------------

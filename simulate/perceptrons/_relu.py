@@ -21,8 +21,8 @@ _CHUNK_ELEMENTS = 1 << 20
 def prepared(weights: Weights, x: Any, labels: Any) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
     """Return detached weights, inputs (N, in) and classes (N,), checked and in float64."""
     weights = tuple(weight.detach().to(torch.float64) for weight in weights)
-    width, classes = weights[0].shape[1], weights[-1].shape[0]
-    return weights, *_checks.labelled(x, labels, width=width, classes=classes, like=weights[0])
+    widths = weights[0].shape[1], weights[-1].shape[0]
+    return weights, *_checks.labelled(x, labels, widths, weights[0])
 
 
 def linear_piece(weights: Weights, x: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor]:

@@ -134,7 +134,7 @@ def positive_excess(matrix: Tensor) -> Tensor:
     2.0
     """
     largest = matrix.abs().amax((-2, -1), keepdim=True)
-    if not bool(((largest > 0) & largest.isfinite()).all()):
+    if not _checks.all_positive(largest):
         raise ValueError(
             f"matrix must be finite and non-zero, got largest entries {largest.flatten().tolist()}"
         )

@@ -207,5 +207,5 @@ def _problem(
 ) -> tuple[_flat.Logits, Tensor, Tensor]:
     """Return the logits as a function of flat parameters, inputs (N, in) and one-hot labels (N, K)."""
     logits = _flat.flat_logits(widths, theta, activation)
-    inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
+    inputs, classes = _checks.labelled(x, labels, widths, theta)
     return logits, inputs, functional.one_hot(classes, widths[-1]).to(theta.dtype)

@@ -180,7 +180,7 @@ class PerceptronSamples(Samples):
             raise ValueError(f"matrix must be {' or '.join(_MATRICES)}, got {matrix!r}")
         shapes = list(_checks.layer_sizes(widths))
         self._bias = _flat.biased(widths, theta)
-        inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
+        inputs, classes = _checks.labelled(x, labels, widths, theta)
         self._is_hessian = matrix == "hessian"
         self._shapes = shapes
         self.dim, self.dtype, self.device = len(theta), theta.dtype, theta.device

@@ -46,7 +46,7 @@ def perceptron_objective(
     0.6931
     """
     biased = _flat.biased(widths, theta)
-    data = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
+    data = _checks.labelled(x, labels, widths, theta)
     network = Mlp(widths, activation, bias=biased, rng=np.random.default_rng(0))  # draws overwritten
     network = network.to(theta.device)
     nn.utils.vector_to_parameters(theta.detach(), network.parameters())
@@ -97,7 +97,7 @@ def _gradient(
     widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str
 ) -> Callable[[], NDArray[Any]]:
     """Return a function that gives the gradient of the loss at the current values of `theta`, which is on the CPU."""
-    inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
+    inputs, classes = _checks.labelled(x, labels, widths, theta)
     weights, biases = (
         [part.numpy() for part in parts] for parts in _flat.matrices_and_biases(widths, theta)(theta)
     )

@@ -13,9 +13,6 @@ from simulate.objectives.batches import rows
 from simulate.objectives.losses import Loss
 from simulate.objectives.parameters import doubled
 
-_ABSENT_SHARE = 1e-30
-"""Share given to a class without samples, whose logarithm is finite."""
-
 _ITERATIONS, _FLAT = 200, 1e-9
 """Largest number of iterations of the search without a closed form, and the gradient at which it ends."""
 
@@ -50,45 +47,12 @@ def constant_loss(loss: Loss, outputs: Tensor, targets: Any) -> float:
     >>> round(constant_loss(nn.L1Loss(), torch.zeros(1, 1), torch.tensor([[0.0], [0.0], [3.0]])), 6)
     1.0
     """
-    return _best(loss, outputs, targets)[0]
-
-
-def constant_output(loss: Loss, outputs: Tensor, targets: Any) -> Tensor:
-    """Return the constant output whose loss is `constant_loss`, shaped like the output of one sample.
-
-    For a cross-entropy it is the logarithms of the class frequencies, weighted as the loss weights them; for a squared
-    error the mean target; otherwise the result of the search.
-
-    Parameters
-    ----------
-    loss, outputs, targets
-        As for `constant_loss`.
-
-    Raises
-    ------
-    ValueError
-        As `constant_loss`.
-
-    Examples
-    --------
-    >>> classes = torch.tensor([0, 0, 0, 1])
-    >>> constant_output(nn.CrossEntropyLoss(), torch.zeros(1, 2), classes).softmax(0)
-    tensor([0.7500, 0.2500], dtype=torch.float64)
-    """
-    return _best(loss, outputs, targets)[1]
-
-
-def _best(loss: Loss, outputs: Tensor, targets: Any) -> tuple[float, Tensor]:
-    """Return the smallest loss of a constant output, and that output."""
     if not outputs.ndim or not len(outputs):
         raise ValueError(f"outputs must have at least one sample, got shape {tuple(outputs.shape)}")
     if _is_cross_entropy(loss, targets):
-        shares = _class_shares(loss, outputs.shape[1], targets)
-        logits = shares.clamp(min=_ABSENT_SHARE).log().reshape(-1, *(1 for _ in outputs.shape[2:]))
-        return float(torch.special.entr(shares).sum()), logits.expand(outputs.shape[1:])
+        return float(torch.special.entr(_class_shares(loss, outputs.shape[1], targets)).sum())
     if _is_squared_error(loss, outputs, targets):
-        wanted = targets.double()
-        return float(wanted.var(0, correction=0).mean()), wanted.mean(0).cpu()
+        return float(targets.double().var(0, correction=0).mean())
     return _search(loss, outputs, targets)
 
 
@@ -110,8 +74,8 @@ def _class_shares(loss: Any, classes: int, targets: Tensor) -> Tensor:
     return counts / counts.sum()
 
 
-def _search(loss: Loss, outputs: Tensor, targets: Any) -> tuple[float, Tensor]:
-    """Find loss and output by L-BFGS from the mean of the outputs, in double precision."""
+def _search(loss: Loss, outputs: Tensor, targets: Any) -> float:
+    """Find the loss by L-BFGS from the mean of the outputs, in double precision."""
     criterion, wanted = doubled(loss), targets
     if isinstance(targets, Tensor) and targets.is_floating_point():
         wanted = targets.double()
@@ -124,14 +88,14 @@ def _search(loss: Loss, outputs: Tensor, targets: Any) -> tuple[float, Tensor]:
         tolerance_change=0.0,
         line_search_fn="strong_wolfe",
     )
-    tried = list[tuple[float, Tensor]]()
+    tried = list[float]()
 
     def closure() -> Tensor:
         search.zero_grad()
         value = criterion(level.expand(rows(targets), *level.shape), wanted).reshape(())
         if not math.isfinite(value.item()):
             raise OverflowError(value.item())
-        tried.append((value.item(), level.detach().clone()))
+        tried.append(value.item())
         value.backward()
         return value
 
@@ -140,5 +104,4 @@ def _search(loss: Loss, outputs: Tensor, targets: Any) -> tuple[float, Tensor]:
         search.step(closure)
     if not tried:
         raise ValueError("loss must be finite for a constant output, got infinity or NaN")
-    value, best = min(tried, key=lambda each: each[0])
-    return value, best.cpu()
+    return min(tried)

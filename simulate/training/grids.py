@@ -169,7 +169,7 @@ def train(
             [ 0.5000, -0.5000]])]
     """
     steps = _checks.natural("steps", steps)
-    if rates.ndim != 2 or rates.numel() == 0 or not bool(((rates > 0) & rates.isfinite()).all()):
+    if rates.ndim != 2 or rates.numel() == 0 or not _checks.all_positive(rates):
         raise ValueError(f"rates must be finite and positive, (R, C), got shape {tuple(rates.shape)}")
     count = len(rates)
     if any(len(p) != count for p in parameters) or len(batches) != count or len(parameters) == 0:

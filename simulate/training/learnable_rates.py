@@ -191,7 +191,7 @@ def largest_rates(
 
 def _require_shapes(networks: Classifiers, rates: Tensor) -> None:
     n = len(networks.inputs)
-    if rates.shape != (n,) or not bool(((rates > 0) & rates.isfinite()).all()):
+    if rates.shape != (n,) or not _checks.all_positive(rates):
         raise ValueError(f"rates must be finite and positive, of shape ({n},), got {rates}")
     outs = [networks.inputs.shape[2], *(w.shape[1] for w in networks.weights)]
     fits = [w.shape[0] == n and w.shape[2] == out for w, out in zip(networks.weights, outs, strict=False)]

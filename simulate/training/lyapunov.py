@@ -83,7 +83,7 @@ def lyapunov_exponents(
     tensor([[-0.6931,  0.0000,  0.6931]], dtype=torch.float64)
     """
     steps, skip = _checks.natural("steps", steps), _checks.natural_or_zero("skip", skip)
-    if rates.ndim != 2 or len(rates) != len(kernels) or not bool(((rates > 0) & rates.isfinite()).all()):
+    if rates.ndim != 2 or len(rates) != len(kernels) or not _checks.all_positive(rates):
         raise ValueError(
             f"rates must be finite and positive, ({len(kernels)}, C), got shape {tuple(rates.shape)}"
         )

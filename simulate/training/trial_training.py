@@ -224,12 +224,6 @@ class Training:
             raise ValueError("optimiser must hold the parameters of the model itself, got others")
         return optimiser
 
-    def untrained(self, start: int, stop: int) -> float:
-        """Return the mean loss over the batches of these steps at the current parameters, in the mode of training."""
-        with _swap_state(self, None) as model, torch.no_grad():
-            losses = [float(_loss(self, model, step, chosen)) for step, chosen in self.drawn(start, stop)]
-        return float(np.mean(losses))
-
     def drawn(self, start: int, stop: int) -> Iterator[tuple[int, Tensor]]:
         """Yield steps, each with the numbers of its samples."""
         return enumerate(self.batches.steps(start, stop), start)

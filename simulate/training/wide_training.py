@@ -190,7 +190,7 @@ def descend(
         raise ValueError(f"targets must be of shape {expected}, got {tuple(targets.shape)}")
     if rates.ndim != 2 or rates.shape[0] != n or rates.shape[1] < 1:
         raise ValueError(f"rates must be of shape ({n}, R), got {tuple(rates.shape)}")
-    if not bool(((rates > 0) & rates.isfinite()).all()):
+    if not _checks.all_positive(rates):
         raise ValueError("rates must be finite and positive")
     _memory.require_free(
         "rates",

@@ -11,7 +11,6 @@ from scipy import sparse
 from torch import nn
 
 from simulate import _memory, data, networks, operators, spectra
-from simulate.difference_products import difference_hessian
 from simulate.eigenvalues import extremes
 from simulate.factors import ekfac, factor_errors, kfac
 from simulate.lanczos import Operator, as_operator, quadrature, solve, tridiagonal, warm_start
@@ -157,11 +156,6 @@ REFUSED = [
         operators.fisher,
         {"objective": case("absolute error").objective()},
         {"likelihood": ["poisson", None]},
-    ),
-    (
-        difference_hessian,
-        {"objective": perceptron()},
-        {"objective": [of(line(), training=True)], "tolerance": NOT_POSITIVE},
     ),
     (
         kfac,

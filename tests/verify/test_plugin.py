@@ -31,7 +31,6 @@ def test_every_verdict_has_its_word_and_its_letter(plant: Planter, run: Run) -> 
             "*test_claim[[]beyond/wrong[]] DISAGREES (surprise)*",
             "*test_claim[[]beyond/broken[]] BROKEN*",
             "SURPRISE beyond/wrong: disagrees, expected agrees",
-            "  seed *3",
             "  rerun *losscurv report --claim beyond/wrong --seed 3 --tier default",
             "RuntimeError: the detector is off",
             "2 agrees, 2 disagrees (1 expected), 1 undecided, 1 broken",

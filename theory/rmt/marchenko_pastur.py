@@ -138,24 +138,30 @@ class MarchenkoPastur(TailLaw):
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Density of the bulk: 0 outside it and on the atom, inf at x = 0 for q = 1."""
-        constant = self._weight / (2 * math.pi * self._c) / self._scale
-        density = blockwise(lambda t: self._profile(t) * constant, line("x", x))
-        # for q = 1 it cannot overflow, but is infinite at the hard edge
-        return density if self.q == 1 else representable(density, x=x, q=self.q, variance=self.variance)
+        factor = self._weight / (2 * math.pi * self._c) / self._scale / self._c
+        density = blockwise(lambda t: self._profile(t, factor), line("x", x))
+        # the profile is at most 1e17, but for q = 1, where it is infinite at the hard edge
+        if factor < 1e280 or self.q == 1:
+            return density
+        return representable(density, x=x, q=self.q, variance=self.variance)
 
     def logpdf(self, x: ArrayLike) -> Floats:
         """Logarithm of `pdf`."""
-        constant = math.log(self._weight / (2 * math.pi * self._c)) - math.log(self._scale)
-        return blockwise(lambda t: np.log(self._profile(t)) + constant, line("x", x))
+        constant = (
+            math.log(self._weight / (2 * math.pi * self._c)) - math.log(self._scale) - math.log(self._c)
+        )
+        return blockwise(lambda t: np.log(self._profile(t, 1.0)) + constant, line("x", x))
 
-    def _profile(self, x: Floats) -> Floats:
-        """sqrt((x_+ - x)(x - x_-)) / (c x), 0 outside the bulk."""
-        below, above = self._offsets(x)
-        if self.q == 1:  # below = x / scale, which may underflow
-            profile = np.sqrt(-above) * (math.sqrt(self._scale) / np.sqrt(x))
+    def _profile(self, x: Floats, factor: float) -> Floats:
+        """`factor` times sqrt((x_+ - x)(x - x_-)) / x, 0 outside the bulk."""
+        if self.q == 1:  # root by root, since x / scale may underflow
+            profile = np.sqrt(4 - x / self._scale) * (math.sqrt(self._scale) / np.sqrt(x))
         else:
-            profile = np.sqrt(below * -above) / (x / self._scale * self._c)
-        return np.fmax(profile, 0.0)  # outside, the root is not real: NaN
+            below, above = self._offsets(x)
+            profile = np.sqrt(np.multiply(below, -above, out=below), out=below)
+            profile /= x / self._scale
+        profile *= factor
+        return np.fmax(profile, 0.0, out=profile)  # outside, the root is not real: NaN
 
     def ppf(self, u: ArrayLike) -> Floats:
         """Quantile: the smallest x with cdf(x) >= `u`, and the start of the support at u = 0.
@@ -273,16 +279,15 @@ class MarchenkoPastur(TailLaw):
         (low, high), (below, above), c = self.edges, self._offsets(x), self._c
         # for q = 1 below = x / scale, which may underflow
         root = np.sqrt(x) / math.sqrt(self._scale) if self.q == 1 else np.sqrt(np.maximum(below, 0.0))
-        sine, cosine = (
-            root / math.sqrt(4 * c),
-            np.sqrt(np.maximum(-above, 0.0) / (4 * c)),
-        )  # of half the angle
+        # of half the angle
+        sine, cosine = root / math.sqrt(4 * c), np.sqrt(np.maximum(-above, 0.0) / (4 * c))
         share = _share_below(cosine, sine, -c, 1 + c) if upper else _share_below(sine, cosine, c, self._gap)
         share[x <= low] = upper
         share[x >= high] = not upper  # last: a bulk narrower than the spacing of floats has but one edge
-        found = self._weight * share if upper else self.atom + self._weight * share
-        found[x < 0] = upper
-        return found
+        share *= self._weight
+        share += 0.0 if upper else self.atom
+        share[x < 0] = upper
+        return share
 
     def _quantile(self, u: Floats, v: Floats) -> Floats:
         """The point of the bulk with probability `u` below it and `v` above."""
@@ -321,12 +326,12 @@ def _share_below(s: Floats, k: Floats, c: float, gap: float) -> Floats:
     -1 <= c < 0 counts from the upper edge; `gap` is 1 - c.
     """
     share, product, square = 2 / math.pi * np.arctan2(s, k), s * k, s * s
-    if abs(c) < 0.01:
+    if abs(c) < 0.02:
         share += product * polyval(1 - 2 * square, 2 / math.pi * _sine_series(c))
     else:
-        sign = math.copysign(1.0, c)
-        delta = np.arctan2(sign * product, sign * square + gap / abs(2 * c))
-        share += (1 - 1 / c**2) / math.pi * delta + 2 / math.pi / c * product
+        sign, rest = math.copysign(1.0, c), gap / abs(2 * c)
+        delta = np.arctan2(product, rest + square if c > 0 else rest - square)
+        share += sign * (1 - 1 / c**2) / math.pi * delta + 2 / math.pi / c * product
     tail = s < 0.25  # there the terms cancel
     share[tail] = _tail_share(s[tail], k[tail], c, gap)
     return share
@@ -337,7 +342,7 @@ def _sine_series(c: float) -> Floats:
     """Coefficients, in powers of cos(phi), of (pi share - phi) / sin(phi) as a series in powers of c."""
     twice = Polynomial([0.0, 2.0])  # the cosine in Clenshaw's recurrence
     now = after = Polynomial([0.0])
-    for m in range(3 + int(-38 / math.log(abs(c))), 1, -1):  # the next power of c is below the rounding error
+    for m in range(2 + int(-38 / math.log(abs(c))), 1, -1):  # the next power of c is below the rounding error
         now, after = twice * now - after + c ** (m - 2) * (c * c - 1) / m, now
     return np.asarray((twice * now - after + c).coef, dtype=np.float64)
 

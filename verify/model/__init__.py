@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,12 @@ def real_or_nan(formula: Prediction, at: Any) -> NDArray[np.float64]:
     # Outside of its range a formula may return a complex number.
     value = np.asarray(formula(at))
     return np.where(np.isreal(value), np.real(value), np.nan).astype(np.float64)
+
+
+@lru_cache(maxsize=1 << 14)
+def _number(formula: Prediction, at: Point) -> float:
+    # every look, rival and curve asks anew, and some formulas integrate or iterate
+    return float(real_or_nan(formula, at))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +301,7 @@ class Claim(_Stated):
     def prediction(self, point: Point, formula: Prediction | None = None) -> float:
         """A formula's value (the theory's by default) at a point, measured inputs at their typical values."""
         typical = {name: v(point) if callable(v) else v for name, v in self.inputs.items()}
-        return float(real_or_nan(formula or self.predict, point | typical))
+        return _number(formula or self.predict, point | typical if typical else point)
 
     def margin_at(self, point: Point) -> float:
         """The margin in the unit of the prediction."""

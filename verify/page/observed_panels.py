@@ -41,7 +41,7 @@ REACH = 1.6
 """Ranges are drawn up to this factor beyond the means."""
 
 SMALLEST = 1e-100
-"""Smaller ratios are off any logarithmic axis."""
+"""Smaller ratios are at the lower end of the axis, as are those of the wrong sign."""
 
 
 def observed_panels(made: Observed) -> list[Panel]:
@@ -53,13 +53,8 @@ def observed_panels(made: Observed) -> list[Panel]:
     cells = [row.cells[place] for group in groups for row in group.rows for place in columns]
     means = finite_values([cell.mean for cell in cells])
     sides = finite_values([side for cell in cells for side in (cell.lowest, cell.highest)])
-    logarithmic = bool((means > SMALLEST).all())
-    limits = limits_around(
-        np.append(means, 1.0),
-        sides,
-        least=math.log(REACH) if logarithmic else REACH - 1,
-        logarithmic=logarithmic,
-    )
+    means = np.append(means[means > SMALLEST], 1.0)
+    limits = limits_around(means, sides, least=math.log(REACH), logarithmic=True)
     key = [
         f"{_style(k)[1]}\N{NO-BREAK SPACE}{typeset(made.columns[place].heading)}"
         for k, place in enumerate(columns)
@@ -69,10 +64,7 @@ def observed_panels(made: Observed) -> list[Panel]:
         said += f" {len(groups) - MOST_PANELS} more points in the table."
     shown = groups[:MOST_PANELS]
     side = (WIDTH - 2 * EDGE) / panels_beside(len(shown))
-    return [
-        _panel(made, group, columns, limits, logarithmic, side, said if group is shown[-1] else "")
-        for group in shown
-    ]
+    return [_panel(made, group, columns, limits, side, said if group is shown[-1] else "") for group in shown]
 
 
 def panels_beside(count: int) -> int:
@@ -89,9 +81,8 @@ def _style(k: int) -> tuple[dict[str, Any], str]:
 
 
 def _panel(
-    made: Observed, group: ObservedGroup, columns: Sequence[int], limits: Limits, logarithmic: bool,
-    side: float, note: str,
-) -> Panel:  # fmt: skip
+    made: Observed, group: ObservedGroup, columns: Sequence[int], limits: Limits, side: float, note: str
+) -> Panel:
     """The ratios of one point over the parameter that runs along them; nothing connects things that are numbered."""
     rows = sorted(group.rows, key=lambda row: row.at or 0.0)
     x = np.array([row.at or 0.0 for row in rows])
@@ -101,14 +92,13 @@ def _panel(
     above = ABOVE + 12.2 * (len(title) - 1)
 
     def shown(column: int, edge: str) -> Floats:
-        values = drawable([getattr(row.cells[column], edge) for row in rows])
-        return np.clip(np.where(values > SMALLEST, values, np.nan) if logarithmic else values, *limits)
+        return np.clip(drawable([getattr(row.cells[column], edge) for row in rows]), *limits)
 
     def draw(axes: Axes) -> None:
         ends = padded_ends([0.5, len(x) + 0.5] if counted else x.tolist(), logarithmic=decades)
         names = {float(at): wording.numeral(float(at), 4) for at in x}
         across = plain_scale(typeset(made.axis), ends, logarithmic=decades)
-        up = plain_scale("\n".join(title), limits, logarithmic=logarithmic)
+        up = plain_scale("\n".join(title), limits, logarithmic=True)
         dress(
             axes,
             across._replace(ticks=[*names], texts=names) if counted else across,

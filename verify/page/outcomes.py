@@ -40,16 +40,16 @@ def outcome_of(rows: Iterable[Row]) -> str:
     """Return the outcome of a statement, or of a claim, from its rows.
 
     A statement does not hold as stated if a reading under its own condition disagrees. It has limits if a reading
-    outside the condition disagrees. It holds once corrected if only a misprint disagrees, or if what is judged is a
-    corrected formula. Without rows it was seen and not judged.
+    outside the condition disagrees, or one of ours. It holds once corrected if only a misprint disagrees, or if what is
+    judged is a corrected formula. Without rows it was seen and not judged.
     """
     found = SEEN
     for row in rows:
         if row.verdict == Verdict.DISAGREES and row.standing == Standing.AS_STATED:
             return FAILS
-        if row.verdict == Verdict.DISAGREES and row.standing == Standing.OUTSIDE:
+        if row.verdict == Verdict.DISAGREES and row.standing != Standing.MISPRINT:
             found = LIMITS
-        elif row.verdict == Verdict.DISAGREES or row.standing == Standing.CORRECTED:
+        elif row.standing in (Standing.MISPRINT, Standing.CORRECTED):
             found = LIMITS if found == LIMITS else CORRECTED
         elif found == SEEN:
             found = HOLDS
@@ -65,7 +65,9 @@ def mark_of(rows: Iterable[Row]) -> str:
 
 
 def reading_mark(row: Row) -> str:
-    """Return the mark of a reading: a formula that agrees holds, whatever it replaces."""
+    """Return the mark of a reading by itself: a formula that agrees holds, one of ours that disagrees does not."""
+    if row.verdict == Verdict.DISAGREES and row.standing not in (Standing.OUTSIDE, Standing.MISPRINT):
+        return FAILS
     return HOLDS if row.verdict == Verdict.AGREES else mark_of([row])
 
 

@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from verify.judging.power import factor
-from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Standing, Tier, Verdict, raised
+from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Standing, Verdict, raised
 from verify.page import ratios, wording
 from verify.page.vocabulary import EXACT
 from verify.page.wording import percent
-from verify.results import OTHER_IMAGES, InventoryRow, Observed, PointOutcome, Results, Row
+from verify.results import Observed, PointOutcome, Results, Row
 
 NOT_OF_A_PAPER = (Standing.OURS, Standing.KNOWN)
 
@@ -112,17 +112,6 @@ def misprinted(rows: Sequence[Row]) -> list[Row]:
     claims = {row.claim for row in failing}
     alone = [row for row in rows if row.standing == Standing.CORRECTED and holds_as_foreseen(row)]
     return [*failing, *(row for row in alone if row.claim not in claims)]
-
-
-def left_to_a_fuller(results: Results) -> list[InventoryRow]:
-    """Entries none of whose claims is judged in this run, because of its tier."""
-    suite, whole = results.suite, f"--tier {Tier.DEFAULT}"  # of a smoke run that would be most of them
-    others = {why for why in suite.census.left_out if why not in (whole, OTHER_IMAGES)}
-    stopped = suite.census.judged < suite.census.asked
-    if suite.tier != Tier.DEFAULT or whole not in suite.census.left_out or others or stopped:
-        return []
-    judged = {row.claim for row in results.rows}
-    return [e for e in results.inventory if e.claims and not judged & {*e.claims}]
 
 
 def corrections(rows: Sequence[Row]) -> dict[str, Row]:

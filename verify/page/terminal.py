@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import sys
 import textwrap
 from collections import Counter
@@ -195,7 +194,7 @@ def surprise_block(row: Row | Observed) -> str:
     point = wording.telling(row)
     if point is None:
         return _block(heading, {"points": "none", "rerun": row.rerun})
-    return _block(heading, {**_numbers(row, point), "seed": _seed(row), "rerun": row.rerun})
+    return _block(heading, {**_numbers(row, point), "rerun": row.rerun})
 
 
 def tally(rows: Sequence[Row], observations: Sequence[Observed] = ()) -> str:
@@ -254,7 +253,6 @@ def _particulars(row: Row, point: PointOutcome) -> dict[str, str]:
         facts["keep"] = f"failed=(Point({', '.join(f'{k}={v!r}' for k, v in point.parameters.items())}),)"
     if point.violations:
         facts["violations"] = f"replicate {wording.listed_violations(point, plain=True)}"
-        facts["draw again"] = wording.redraw(row, point)
     return facts
 
 
@@ -273,16 +271,11 @@ def _three_digits(value: float) -> str:
     return wording.numeral(value, 3, plain=True)
 
 
-def _seed(row: Row) -> str:
-    found = re.search(r"--seed[= ](\S+)", row.rerun)
-    return found.group(1) if found else "that of the run"
-
-
 def _block(heading: str, facts: dict[str, str]) -> str:
     lines = [heading]
     for name, value in facts.items():
         # a command is one line, however long, so that it can be copied
-        room = WORDS_PER_LINE - 14 if name not in ("rerun", "draw again", "keep") else len(value) + 1
+        room = WORDS_PER_LINE - 14 if name not in ("rerun", "keep") else len(value) + 1
         first, *others = textwrap.wrap(value, room, break_on_hyphens=False) or [""]
         lines += [f"  {name:<12}{first}", *(f"  {'':<12}{line}" for line in others)]
     return "\n".join(lines)

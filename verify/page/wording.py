@@ -9,10 +9,8 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
-from simulate.monte_carlo import BLOCK
 from verify.escapes import escaped, printable
 from verify.judging.guards import REMEDIES, TOLD_FROM, unseen_rate
-from verify.judging.intervals import FEWEST
 from verify.judging.judge import PRINTED
 from verify.model import Kind, Standing
 from verify.results import PointOutcome, Row
@@ -174,13 +172,6 @@ def listed_violations(point: PointOutcome, *, plain: bool = False) -> str:
 def unit(row: Row, *, plain: bool = False) -> str:
     """The logarithm that the numbers of a row are; empty where they are plain."""
     return "" if not row.logarithm else f"log{row.logarithm}" if plain else _LOGARITHMS[row.logarithm]
-
-
-def redraw(row: Row, point: PointOutcome) -> str:
-    """The command that draws the listed violations again: the row's own, with no more replicates than they need."""
-    last = max((violation.replicate for violation in point.violations), default=0)
-    command = re.sub(r" --replicates[= ]\S+", "", row.rerun)
-    return f"{command} --replicates {max(FEWEST, BLOCK * (last // BLOCK + 1))}"
 
 
 def undecided(point: PointOutcome) -> str:

@@ -24,11 +24,11 @@ from typing import NamedTuple
 from verify.model import ALPHA, AnyClaim, Claim, ExactProperty, Identity
 from verify.model.observation import Observation
 from verify.results import Observed, Row, RunRecord
-from verify.running.explored import exact_row, statistical_row
+from verify.running.explored import exact_row, exact_row_by_name, statistical_row
 from verify.running.identities import Routes, identity_rows
 from verify.running.observe import Watch, watched
 from verify.running.origin import refresh
-from verify.running.pump import Pump, traceback_of
+from verify.running.pump import Asked, Pump, traceback_of
 from verify.running.replays import Again, draw_again
 from verify.running.rows import broken_row
 from verify.running.sampled import Alpha, Sampled
@@ -71,6 +71,8 @@ class Session:
         Where finished blocks are kept and those of earlier runs are found.
     observations
         What to report beside the claims.
+    registered
+        Whether workers find the claims in their registry, as they are here.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Session:
         alpha: Alpha = lambda _: ALPHA,
         store: Store | None = None,
         observations: Sequence[Observation] = (),
+        registered: bool = False,
     ) -> None:
         self.claims, self.settings, self.alpha, self.store = tuple(claims), settings, alpha, store
         self.observations = tuple(observations)
@@ -101,6 +104,10 @@ class Session:
         self.pump.runs.sort(key=lambda run: -run.expected)  # or the longest would end alone
         identities = [claim for claim in self.claims if isinstance(claim, Identity)]
         self._routes = {claim.id: Routes(claim, self.pump, settings) for claim in identities}
+        exact = [claim.id for claim in self.claims if registered and isinstance(claim, ExactProperty)]
+        self._exact = {
+            name: Asked(self.pump, exact_row_by_name, name=name, settings=settings) for name in exact
+        }
 
     def rows(self, claim: AnyClaim) -> list[Row]:
         """The rows of one claim, run now as far as they have not been."""
@@ -177,7 +184,8 @@ class Session:
             if isinstance(claim, Identity):
                 return identity_rows(self._routes[claim.id], self.settings)
             if isinstance(claim, ExactProperty):
-                return [exact_row(claim, self.settings)]
+                asked = self._exact.get(claim.id)
+                return [asked.result() if asked else exact_row(claim, self.settings)]
             return [statistical_row(claim, self.pump, self.settings, self.alpha(claim))]
         except Exception as error:  # a check that crashes is shown as broken, the others still run
             return [broken_row(claim, traceback_of(error), self.settings)]

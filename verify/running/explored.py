@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from verify.claims import registry
 from verify.judging.judge import passage
 from verify.judging.power import explored_power
 from verify.judging.properties import Explored, explore_exact, explore_statistical
@@ -42,6 +43,12 @@ def exact_row(claim: ExactProperty, settings: Settings) -> Row:
         margin=claim.tolerance,
         margin_reason=claim.tolerance_reason,
     )
+
+
+def exact_row_by_name(name: str, settings: Settings) -> Row:
+    """The row of a registered property, found by its id: lambdas among its formulas cannot be sent to a worker."""
+    listed = registry.claims(registry.papers_with([name]))
+    return next(exact_row(c, settings) for c in listed if c.id == name and isinstance(c, ExactProperty))
 
 
 def statistical_row(claim: StatisticalProperty, pump: Pump, settings: Settings, alpha: float) -> Row:

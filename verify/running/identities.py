@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ from simulate.monte_carlo import Point, fixture, one_thread
 from verify.judging.judge import PRINTED, labels, passage
 from verify.model import Identity, Verdict
 from verify.results import PointOutcome, RivalOutcome, Row
-from verify.running.pump import Pump
+from verify.running.pump import Asked, Pump
 from verify.running.rows import combine, require_separated, row_of
 from verify.running.settings import Settings
 
@@ -35,22 +33,24 @@ class Routes:
     """
 
     def __init__(self, claim: Identity, pump: Pump, settings: Settings) -> None:
-        self.claim, self._pump = claim, pump
-        self._found: dict[Point, Future[tuple[Arrays, float]]] = {}
-        self._points = tuple(dict.fromkeys(claim.points))
-        # A point may be listed twice; its routes run once.
-        for point in self._points:
-            # This name seeds the random numbers of the routes: another spelling draws other numbers.
-            name = f"{claim.id}\n{point.canonical()}"
-            deliver = partial(self._found.__setitem__, point)
-            pump.call(deliver, _run_routes, routes=claim.routes, name=name, point=point, seed=settings.seed)
+        self.claim = claim
+        # A point may be listed twice; its routes run once. Its name seeds the random numbers of the routes: another
+        # spelling draws other numbers.
+        self._asked = {
+            point: Asked(
+                pump,
+                _run_routes,
+                routes=claim.routes,
+                name=f"{claim.id}\n{point.canonical()}",
+                point=point,
+                seed=settings.seed,
+            )
+            for point in dict.fromkeys(claim.points)
+        }
 
     def found(self) -> tuple[list[tuple[Point, Arrays]], float]:
         """The routes at every point, and the seconds they took; turns the pump until they are there."""
-        while len(self._found) < len(self._points):
-            for complete in self._pump.turn():
-                complete.look()
-        arrived = {point: future.result() for point, future in self._found.items()}
+        arrived = {point: asked.result() for point, asked in self._asked.items()}
         seconds = sum(taken for _, taken in arrived.values())
         return [(point, arrived[point][0]) for point in self.claim.points], seconds
 

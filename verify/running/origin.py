@@ -59,8 +59,8 @@ def filed_under(
 
     `place`, if given, replaces the device in the key, to tell apart more than devices.
 
-    Code is known if `simulate` is what its module, one with a source file, holds under its name, and neither
-    wraps nor closes over anything: whatever else there is may depend on values that no file shows.
+    Code is known if `simulate` is what its module, one with a source file, holds under its name. A user's function
+    must also neither wrap nor close over anything: whatever else there is may depend on values that no file shows.
     """
     try:
         parts = [_module(simulate), _images(point.get("images", DIGITS))]
@@ -146,7 +146,9 @@ def _sources() -> str:
 
 def _module(simulate: Callable[..., Any]) -> str:
     """Hash of the module that defines the function."""
-    if not inspect.isfunction(simulate) or hasattr(simulate, "__wrapped__") or simulate.__closure__:
+    # `_sources` covers what a function of ours wraps or closes over.
+    wraps = not inspect.isfunction(simulate) or hasattr(simulate, "__wrapped__") or simulate.__closure__
+    if wraps and getattr(simulate, "__module__", "").partition(".")[0] not in OWN:
         raise TypeError(
             "a plain function is needed, not a closure, method or wrapper: its source must identify it"
         )

@@ -292,6 +292,33 @@ class Pump:
             self._complete.append(run)
 
 
+class Asked:
+    """The result of a function that the workers call while other results are waited for.
+
+    Parameters
+    ----------
+    pump
+        What has it called.
+    function, arguments
+        A function that workers find by its name, and what it is called with.
+    """
+
+    def __init__(self, pump: Pump, function: Callable[..., Any], **arguments: Any) -> None:
+        self._pump = pump
+        self._arrived: Future[Any] | None = None
+        pump.call(self._take, function, **arguments)
+
+    def _take(self, future: Future[Any]) -> None:
+        self._arrived = future
+
+    def result(self) -> Any:
+        """What the function returned, or the error that it raised; turns the pump until it is there."""
+        while self._arrived is None:
+            for complete in self._pump.turn():
+                complete.look()
+        return self._arrived.result()
+
+
 def traceback_of(error: BaseException) -> str:
     """An exception as Python prints it."""
     return "".join(traceback.format_exception(error))

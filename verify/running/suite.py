@@ -13,6 +13,7 @@ from typing import Any
 
 from simulate.monte_carlo import SerialExecutor
 from verify.claims import register, registry
+from verify.claims.images import DIGITS
 from verify.claims.places import UNREAD, code_of
 from verify.judging.planted import PLANTED
 from verify.model import (
@@ -72,6 +73,7 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
             alpha=registry.alpha,
             store=store,
             observations=request.observations,
+            registered=not isinstance(executor, SerialExecutor) and request.settings.data == DIGITS,
         )
         if store is not None and store.replicates:
             read = f"{store.replicates} replicates of an earlier run read from {folder}"

@@ -8,28 +8,30 @@ from numpy.testing import assert_allclose
 from torch import nn
 
 from simulate import _memory
-from simulate.modules import empirical_kernel as module, site_gradients
+from simulate.modules import site_gradients
 from simulate.modules.empirical_kernel import empirical_kernel
 from simulate.objectives.batches import joined
 from tests.simulate.models_and_data import case
 
 
 @pytest.mark.parametrize("traced", [False, True])
-@pytest.mark.parametrize("name", ["convolution", "tied"])
-def test_blocks_within_memory_make_the_whole(
-    name: str, traced: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = case(name)
+def test_blocks_of_weights_make_the_whole(traced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = case("convolution")
     inputs = joined([x for x, _ in found.data])
     whole = empirical_kernel(found.model, inputs, traced=traced)
-    objective = found.objective()
-    count = 3 if name == "convolution" else 4
     monkeypatch.setattr(site_gradients, "_BYTES", 1)
-    monkeypatch.setattr(
-        _memory, "available", lambda device: module._SHARE * 2 * 2 * count * objective.dim * 8
-    )
 
     assert_allclose(empirical_kernel(found.model, inputs, traced=traced), whole, atol=1e-12)
+
+
+def test_gradients_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a model with a parameter outside of its layers."""
+    found = case("tied")
+    inputs = joined([x for x, _ in found.data])
+    monkeypatch.setattr(_memory, "_UNCHECKED", 0)
+    monkeypatch.setattr(_memory, "available", lambda device: 1e4)
+    with pytest.raises(ValueError, match="use fewer samples or parameters"):
+        empirical_kernel(found.model, inputs, traced=True)
 
 
 @pytest.mark.parametrize(

@@ -68,17 +68,6 @@ def _not_finite() -> nn.Module:
     return model
 
 
-def _experts() -> Any:
-    """As in transformers: one product for all, unless they are told to run one by one."""
-    model = own(_grouped, body=network)()
-    model.set_experts_implementation = print
-    return model
-
-
-def _grouped(m: Any, x: Tensor) -> Tensor:
-    raise RuntimeError("Expected mat_a to be Float32, BFloat16 or Float16 matrix, got Double")
-
-
 def _in_half(m: Any, x: Tensor) -> Tensor:
     return nn.functional.linear(x.bfloat16(), m.a.weight.bfloat16()).double()
 
@@ -120,7 +109,6 @@ REFUSED = {
     },
     "field 'logits' not found: the model returns a single tensor": {"field": "logits"},
     "model must return one tensor, got str": {"model": returning(lambda _: "words")},
-    r'call model.set_experts_implementation\("eager"\) before it is': {"model": _experts()},
     # the loss of outputs and targets
     r"loss must be one number for a batch, got \(\d": {"loss": lambda z, y: z.sum(1)},
     "loss must be finite": {"loss": lambda z, y: z.sum() * torch.inf},

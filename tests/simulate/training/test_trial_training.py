@@ -146,14 +146,6 @@ def test_orders_are_new_in_each_epoch_and_steps_are_their_batches(drop_last: boo
     assert CommonBatches(samples=10, size=4, seed=2).at(0).tolist() != batches.at(0).tolist()
 
 
-def test_untrained_is_the_loss_of_the_same_batches(model: nn.Module) -> None:
-    before = everything(model)
-    training = of(model)
-    still = TrialRun(training, 1e-30).until(9)
-    assert_allclose(training.untrained(6, 9), np.mean(still.losses[6:]), rtol=1e-12)
-    assert everything(model) == before
-
-
 def test_a_run_is_lost_where_its_loss_leaves() -> None:
     line = nn.Linear(1, 1, bias=False)
     nn.init.zeros_(line.weight)
@@ -212,3 +204,39 @@ def test_the_end_is_the_last_tenth(model: nn.Module) -> None:
 def test_what_is_asked_of_the_arguments(model: nn.Module, ask: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ask(model)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_loss_on_samples_is_that_of_the_run_and_changes_nothing(model: nn.Module, training: bool) -> None:
+    """Also in several passes in evaluation mode, and the run continues as if nobody had looked."""
+    run, other = (TrialRun(of(model), 0.1).until(7) for _ in range(2))
+    before = everything(model)
+    with run.trained() as trained:
+        trained.train(training)
+        seed = run.training.batches.seed
+        torch.manual_seed(seed), random.seed(seed), np.random.seed(seed)  # noqa: NPY002
+        with torch.no_grad():
+            expected = nn.functional.cross_entropy(trained(DATA[0]), DATA[1]).item()
+    assert run.loss_on(*DATA, training=training, most=15) == pytest.approx(expected)
+    assert everything(model) == before
+    assert run.until(12).losses == other.until(12).losses
+    line = TrialRun(of(nn.Linear(4, 3)), 0.1).until(3)
+    whole, parts = (line.loss_on(*DATA, training=False, most=most) for most in (15, 4))
+    assert parts == pytest.approx(whole)
+    assert TrialRun(of(model), 1e9).until(50).loss_on(*DATA, training=training, most=15) == math.inf
+
+
+def test_gradients_are_clipped_and_rates_scheduled() -> None:
+    line = nn.Linear(4, 3)
+    halved = of(
+        line,
+        size=15,
+        clip=1e-3,
+        schedule=lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda step: 0.5**step),
+    )
+    run = TrialRun(halved, 2.0)
+    start = [p.detach().clone() for p in line.parameters()]
+    for steps, length in ((1, 2e-3), (2, 3e-3)):
+        with run.until(steps).trained() as trained:
+            moved = torch.cat([(p - q).flatten() for p, q in zip(trained.parameters(), start, strict=True)])
+        assert moved.norm().item() == pytest.approx(length, rel=1e-2)

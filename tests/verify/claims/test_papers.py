@@ -148,6 +148,7 @@ def test_a_paper_that_cannot_be_taken_is_refused_by_name(
 def test_a_family_of_its_own_holds_no_more_than_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
     listed = registry.claims()
     monkeypatch.setattr(registry, "papers", lambda *_: (Paper(listed[0].paper, "A", "B", 1e-3, 1),))
+    monkeypatch.setattr(registry, "problems", lambda _: [])
     (_, shared, _), (name, used, most) = registry.families(listed)
     assert name == listed[0].paper and used > most == 1 and shared > 0
     with pytest.raises(ValueError, match=f"claims of {name} must use at most 1 intervals"):

@@ -16,10 +16,11 @@ from tests.verify.results.sample_results import sample
 from tests.verify.results.sample_rows import point, row
 from verify.claims import registry
 from verify.page.counts import run_verdict
+from verify.page.outcomes import outcome_of, reading_mark
 from verify.page.report.findings import CHOSEN, Finding, findings
 from verify.page.report.glance import BINS, GROUPS, strips
 from verify.page.report.tables import error_table, misprint_table
-from verify.page.statements import how_closely, how_far, left_to_a_fuller
+from verify.page.statements import how_closely, how_far
 from verify.results import InventoryRow, Results, Row
 
 
@@ -220,6 +221,23 @@ def test_statements_are_counted_once_and_claims_where_there_are_none() -> None:
         assert found.outcomes == [("holds", holding), corrected, ("fails", "1 does not")]
 
 
+@pytest.mark.parametrize(
+    ("standing", "statement", "reading"),
+    [
+        ("as strong as stated", "fails", "fails"),
+        ("outside its range", "limits", "limits"),
+        ("misprint", "corrected", "corrected"),
+        ("ours", "limits", "fails"),
+    ],
+)
+def test_what_a_reading_that_disagrees_says_of_its_statement(
+    standing: str, statement: str, reading: str
+) -> None:
+    wrong = failing("a", standing)
+    assert (outcome_of([made("b", "theorem 1"), wrong]), reading_mark(wrong)) == (statement, reading)
+    assert outcome_of([wrong, made("c", "theorem 1", standing="corrected")]) == statement
+
+
 def test_a_quoted_formula_is_left_out_beside_the_formula_itself() -> None:
     garbled = {"words": "if λ1 > σ2(1 + P b )"}
     results = run([failing("a", **garbled), made("b", "eq. (2)", standing="corrected", **garbled)])
@@ -268,24 +286,6 @@ def test_every_claim_has_one_mark_at_its_largest_deviation() -> None:
     assert within == ["half: holds, 0.5 margins"] and beyond == ["near: does not hold as stated"]
     places = [k for k, column in enumerate(itertools.chain(*strip.decades[1])) if column]
     assert places == [int((math.log10(0.5) + 1) * GROUPS * BINS)]
-
-
-@pytest.mark.parametrize(
-    ("tier", "left_out", "finished", "named"),
-    [
-        ("default", {"--tier default": 1}, 12, ["B57"]),
-        ("default", {"--tier default": 1, "--claim": 1}, 12, []),
-        ("default", {"--tier default": 1}, 11, []),  # stopped before its end
-        ("smoke", {"--tier default": 1}, 12, []),
-    ],
-)
-def test_an_entry_whose_claims_are_left_to_the_full_tier_is_named(
-    tier: str, left_out: dict[str, int], finished: int, named: list[str]
-) -> None:
-    results = run([made("a", "theorem 1")], [entry("B57", claims=["granziol2022/adam-rate-in-training"])])
-    census = dataclasses.replace(results.suite.census, left_out=left_out, judged=finished)
-    told = dataclasses.replace(results.suite, census=census, tier=tier)
-    assert [e.id for e in left_to_a_fuller(dataclasses.replace(results, suite=told))] == named
 
 
 # --- misprints

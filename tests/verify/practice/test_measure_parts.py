@@ -1,8 +1,6 @@
 """Further parts of `losscurv measure`: layers, the loss along eigenvectors, eigenvectors on disk."""
 
 import copy
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +12,8 @@ from simulate.factors import ekfac, kfac
 from simulate.operators import gauss_newton
 from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.small_measurements import SIGMAS, small_data, small_net, small_problem, within
-from verify import cli
 from verify.practice.loading import problem
-from verify.practice.measure import command, measure_problem, pages
+from verify.practice.measure import measure_problem, pages
 from verify.practice.measure.lines import LINE_POINTS
 
 
@@ -97,70 +94,23 @@ def test_a_model_without_factors_is_refused_before_it_is_measured() -> None:
     assert not told
 
 
-def test_the_loss_is_followed_along_the_first_eigenvectors() -> None:
+def test_the_loss_is_followed_along_the_first_eigenvector() -> None:
     given = small_problem(nn.Tanh())
-    kept = []
-    found = measure_problem(given, top=3, keep=lambda *both: kept.extend(both))
-    _, vectors = kept
+    (line,) = measure_problem(given, top=3, budget=400).lines
+    vector = torch.linalg.eigh(dense_hessian(given.objective))[1][:, -1]
+    vector *= torch.sign(given.objective.gradient() @ vector)  # the loss rises along it
 
-    for k, line in enumerate(found.lines):
-        moved = copy.deepcopy(given.model)
-        theta = nn.utils.parameters_to_vector(moved.parameters()).detach()
-        for s, loss in zip(line.distance, line.loss, strict=True):
-            at = theta + s * torch.as_tensor(vectors[:, k].copy())
-            nn.utils.vector_to_parameters(at, moved.parameters())
-            x, y = small_data()
-            assert_allclose(loss, nn.functional.cross_entropy(moved(x), y).item(), rtol=1e-10)
-        near = LINE_POINTS // 2
-        assert line.distance[near] == 0 and line.loss[near] == line.parabola[near]
-        assert_allclose(np.diff(line.parabola, 2), line.curvature * line.distance[near + 1] ** 2, rtol=1e-6)
-    assert len(found.lines) == 2
-
-
-OWN = """
-from torch import nn
-class Own(nn.Linear):
-    def forward(self, x):
-        return x @ self.weight.T + sum(list(self.parameters())[1:])
-net = Own(4, 2, bias=False)
-for name in NAMES:
-    net.register_parameter(name, nn.Parameter(net.weight[:, 0].detach().clone()))
-"""
-
-
-def test_vectors_are_saved_by_the_names_of_parameters(net: list[str], capsys: Any) -> None:
-    """They may be named as arguments of numpy, and not as the eigenvalues."""
-    words = ["measure", *net, "--top", "2", "--dtype", "float64", "--save-vectors", "vectors.npz"]
-
-    def saved(*names: str) -> int:
-        Path("net.py").write_text(OWN.replace("NAMES", repr(names)))
-        return cli.main(words)
-
-    assert saved("file", "allow_pickle") == 0
-    with np.load("vectors.npz", allow_pickle=False) as found:
-        shapes = {name: found[name].shape for name in found}
-        flat = np.concatenate([found[name].reshape(3, -1) for name in list(shapes)[1:]], 1)
-    assert shapes == {"eigenvalues": (3,), "weight": (3, 2, 4), "file": (3, 2), "allow_pickle": (3, 2)}
-    assert_allclose(flat @ flat.T, np.eye(3), atol=1e-9)
-    assert saved("file", "eigenvalues") == 2
-    assert "rename the parameter" in capsys.readouterr().err
-
-
-def test_vectors_that_find_no_room_take_nothing_else_away(
-    net: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    def full(_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    Path("file").write_text("")  # is refused before anything is measured
-    assert cli.main(["measure", *net, "--save-vectors", "file/vectors.npz"]) == 2
-    assert "--save-vectors" in capsys.readouterr().err and not Path("losscurv-measure/measure.json").exists()
-    monkeypatch.setattr(command, "replace_files", full)
-
-    assert cli.main(["measure", *net, "--save-vectors", "vectors.npz"]) == 2
-    told = capsys.readouterr()
-    assert "eigenvalue 1" in told.out and Path("losscurv-measure/measure.json").exists()
-    assert "--save-vectors: cannot write" in told.err
+    moved = copy.deepcopy(given.model)
+    theta = nn.utils.parameters_to_vector(moved.parameters()).detach()
+    losses = []
+    for s in line.distance:
+        nn.utils.vector_to_parameters(theta + s * vector, moved.parameters())
+        x, y = small_data()
+        losses.append(nn.functional.cross_entropy(moved(x), y).item())
+    near = LINE_POINTS // 2
+    assert_allclose(line.loss, losses, rtol=1e-6)
+    assert line.distance[near] == 0 and line.loss[near] == line.parabola[near]
+    assert_allclose(np.diff(line.parabola, 2), line.curvature * line.distance[near + 1] ** 2, rtol=1e-6)
 
 
 def test_a_loss_whose_squares_are_no_numbers_is_refused() -> None:

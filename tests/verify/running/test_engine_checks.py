@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from simulate.monte_carlo import Point
-from tests.verify.running.engine_runs import EXACT, MEAN, STATISTICAL, identity, run, timeless
+from tests.verify.running.engine_runs import EXACT, MEAN, SETTINGS, STATISTICAL, identity, run, timeless
+from verify.claims import registry
 from verify.judging.judge import PRINTED
+from verify.running.engine import Session
 from verify.running.settings import Settings
 
 
@@ -80,3 +82,9 @@ def test_a_property_that_crashes_is_broken() -> None:
 
     broken, row = run(replace(EXACT, violation=violation), MEAN)
     assert broken.verdict == "broken" and "planted crash" in broken.error and row.verdict == "agrees"
+
+
+def test_a_registered_property_is_judged_by_a_worker_as_it_is_here(two_workers: Executor) -> None:
+    (listed,) = registry.select(claim=["adam_limit/adaptive-edge"])
+    there = Session([listed], SETTINGS, two_workers, registered=True)
+    assert timeless(there.rows(listed)) == timeless(run(listed))

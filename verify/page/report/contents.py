@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -27,6 +28,9 @@ __all__ = [
 
 REPORT, ABOUT, CARDS = "report.html", "about.html", "cards"
 """The first page, what is known of the whole run, and the folder of the pages of cards, as seen from the report."""
+
+CHANGED = re.compile(r"; (?=\d{4}-\d\d-\d\d|not registered)")
+"""Between two steps of a claim's history."""
 
 Pages = Mapping[str, paper_pages.Beside]
 NO_PAGES: Pages = MappingProxyType({})
@@ -137,7 +141,7 @@ class Contents:
         main = {*CHOSEN, *(plot.target for plot in PLOTS)}
         topics = {(row.paper, row.topic): k for k, row in reversed(list(enumerate(self.results.rows)))}
         measured = [row for row in self.results.rows if row.points]
-        drawn = each(partial(_figure, plots.stamp(self.results)), measured)
+        drawn = each(_figure, measured)
         figures = dict(zip((row.id for row in measured), drawn, strict=True))
         cards = [
             Card(
@@ -160,9 +164,9 @@ class Contents:
 
     def sights(self) -> list[Sight]:
         """Observations in the order of the run, those that crashed first."""
-        mark, found = plots.stamp(self.results), list[Sight]()
+        found: list[Sight] = []
         for made in sorted(self.results.observations, key=lambda made: not made.error):
-            figure = plots.observation(made, mark)
+            figure = plots.observation(made)
             anchor = self.anchors[f"observed/{made.id}"]
             found.append(Sight(made, anchor, self.entries(made), themed(figure) if figure else None))
         return found
@@ -195,11 +199,12 @@ class Contents:
         """What distinguishes a reading in the index."""
         tags = [wording.standing_name(row)] * (row.standing != Standing.AS_STATED or row.id != row.claim)
         tags += ["real data"] * bool(row.data) + ["model-based"] * row.model_based
+        tags += ["changed after it was declared"] * bool(CHANGED.search(row.registered))
         return tags + ["surprise"] * row.surprise + ["after pilot draws"] * bool(row.pilot)
 
 
-def _figure(mark: str, row: Row) -> Markup:
-    return themed(plots.agreement(row, mark, heading=False))
+def _figure(row: Row) -> Markup:
+    return themed(plots.agreement(row, heading=False))
 
 
 def _entry(item: Row | Observed, written: str) -> tuple[str, str]:

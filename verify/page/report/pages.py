@@ -50,7 +50,7 @@ def one_page(contents: Contents, each: Each, changed: bool) -> str:
     body = [
         _first(contents, links, changed),
         _claims(contents, links, [*cards, *sights]),
-        _about(contents, links),
+        _part("about", contents, links),
     ]
     return _page(contents, links, TITLE, "all", Markup("\n").join(body))
 
@@ -65,7 +65,7 @@ def several_pages(contents: Contents, each: Each, changed: bool) -> dict[str, st
         rooms[told.paper, topic_of(told)].append(item)
     slugs = wording.slugs("\n".join(room) for room in rooms)  # no text that is shown has a line's end
     listed = [(f"{CARDS}/{slugs[chr(10).join(room)]}.html", room) for room in rooms]
-    known = dict.fromkeys(SECTIONS, ABOUT)
+    known = dict.fromkeys(SECTIONS, ABOUT) | {"find": REPORT}
     known |= {contents.anchors[f"entry/{e.paper}/{e.id}"]: ABOUT for e in contents.results.inventory}
     for file, room in listed:
         for item in rooms[room]:
@@ -74,7 +74,7 @@ def several_pages(contents: Contents, each: Each, changed: bool) -> dict[str, st
     first, about = Links(REPORT, known), Links(ABOUT, known)
     made = {
         REPORT: _page(contents, first, TITLE, "first", _first(contents, first, changed)),
-        ABOUT: _page(contents, about, "Details of the run", "about", _about(contents, about)),
+        ABOUT: _page(contents, about, "Details of the run", "about", _part("about", contents, about)),
     }
     authors = {paper.id: paper.authors for paper in contents.results.suite.papers}
     for file, (paper, topic) in listed:
@@ -102,7 +102,6 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         misprints=tables.misprint_table(results),
         errors=tables.error_table(results),
         coverage=count_statements(results.inventory),
-        fuller=[entry for entry in statements.left_to_a_fuller(results) if not entry.ours],
         census=census_line(suite.census),
         pilots=len({row.claim for row in results.rows if row.pilot}),
         exact=sum(row.kind in EXACT for row in results.rows),
@@ -121,17 +120,6 @@ def _claims(contents: Contents, links: Links, items: Sequence[Card | Sight]) -> 
         cards=[card for card in cards if not card.first.data],
         observed=[card for card in cards if card.first.data],
         observations=[item for item in items if isinstance(item, Sight)],
-    )
-
-
-def _about(contents: Contents, links: Links) -> Markup:
-    """Return the part on the whole run."""
-    results = contents.results
-    return _part(
-        "about",
-        contents,
-        links,
-        changed=tables.histories(results.rows),
     )
 
 

@@ -1,4 +1,4 @@
-"""Tables over all readings: misprints, what does not hold as stated, and histories."""
+"""Tables over all readings: misprints, and what does not hold as stated."""
 
 from __future__ import annotations
 
@@ -117,13 +117,3 @@ CONVERTED = re.compile("[=≈∑∂σλφ|]")
 
 REPEATED = 12
 """Letters at the head of a quotation by which a statement in words is told from a formula."""
-
-
-STEP = re.compile(r"; (?=\d{4}-\d\d-\d\d|not registered)")
-"""Between two steps of a claim's history."""
-
-
-def histories(rows: Sequence[Row]) -> list[tuple[Row, list[str]]]:
-    """A row of each claim that changed after it was declared, with its history line by line."""
-    claims = {row.claim: row for row in reversed(rows) if STEP.search(row.registered)}
-    return [(row, STEP.split(row.registered)) for row in reversed(claims.values())]

@@ -67,7 +67,7 @@ class Linearised:
     bracket
         Statistics of the samples; gives the bracket at any other batch size too.
     hessian, hessian_bound
-        Largest eigenvalue of the Hessian and its error bound.
+        Largest eigenvalue of the Hessian as Lanczos found it, and its residual: an eigenvalue lies within it.
     variance
         Mean over the samples of |G_i - G|_F^2, with its standard error.
     rates
@@ -117,7 +117,8 @@ def linearised(
         )
 
     matrix = gauss_newton(objective)
-    top = extremes(matrix, rng, largest=min(directions, objective.dim))
+    # the lower end of the bracket needs a bound of lambda_1 itself, not of the distance to some eigenvalue
+    top = extremes(matrix, rng, largest=min(directions, objective.dim), certified=True)
     sharpest = extremes(hessian(objective), rng, largest=1)
     samples = sample_directions(objective, top.vectors, rng, probes=_OWN, heavy=min(heavy, problem.samples))
     bracket, law = measured_bracket(top, samples, problem.unit), BatchLaw(samples.statistics, problem.unit)

@@ -81,7 +81,8 @@ class MeasuredBracket:
     samples
         N.
     largest, bound
-        Largest eigenvalue of G as Lanczos found it, and its error bound: it lies from one to their sum.
+        Largest eigenvalue of G as Lanczos found it, and its error bound: it lies from one to their sum, except with
+        probability 0.01.
     heaviest
         L.
     curvatures, variances
@@ -100,9 +101,9 @@ class MeasuredBracket:
 
     def rates(self, batch_sizes: ArrayLike) -> RateBracket:
         """Stable below the first, not above the second; see `theory.learning_rates.mean_square_bracket`."""
-        surely = self.largest + self.bound
+        most = self.largest + self.bound
         square = square_bound(
-            surely, max(self.heaviest, surely), batch_size=batch_sizes, dataset_size=self.samples
+            most, max(self.heaviest, most), batch_size=batch_sizes, dataset_size=self.samples
         )
         return learning_rates.mean_square_bracket(
             self.curvatures, self.variances, square=square, batch_size=batch_sizes, dataset_size=self.samples

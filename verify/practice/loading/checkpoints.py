@@ -56,8 +56,7 @@ def restore(net: nn.Module, path: str) -> str:
     """
     own = net.state_dict()
     named = {_plain(name): name for name in own}
-    found = _states(path)
-    state = _choose_state(path, _fitting(found, named) or [_nearest(found, named)], named)
+    state = _choose_state(path, named)
     tensors = {named[name]: value for name, value in state.inside().items()}
     _require_shapes(path, tensors, own)
     with calling(f"checkpoint {path}", "be loaded into the model"):
@@ -68,8 +67,25 @@ def restore(net: nn.Module, path: str) -> str:
     return f"checkpoint {path}: {len(tensors)} tensors{state}{others}"
 
 
-def _choose_state(path: str, fitting: list[_State], named: Mapping[str, str]) -> _State:
-    """Return the state that fits the model, or of several the one in the most usual place."""
+def _choose_state(path: str, named: Mapping[str, str]) -> _State:
+    """Return the state that has, under one prefix, exactly the names of the model: in the most usual place if several.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or nothing tells several apart.
+    """
+    found = _states(path)
+    tried = [(count, s._replace(prefix=p)) for s in found for p, count in _prefixes(s, named).items()]
+    fitting = [state for count, state in tried if count == len(named) == len(state.inside())]
+    if not fitting:
+        nearest = max(tried, key=lambda pair: pair[0], default=(0, found[0]))[1]
+        inside = nearest.inside()
+        missing = [own for name, own in named.items() if name not in inside]
+        words = (("missing", missing), ("unexpected", [name for name in inside if name not in named]))
+        got = "; ".join(f"{word} {_few(names)}" for word, names in words if names)
+        place = f" under {' / '.join(nearest.where)}" if nearest.where else ""
+        raise ValueError(f"checkpoint {path} does not fit the model: {got}{place}")
     best = min(map(_rank, fitting))
     likely = [state for state in fitting if _rank(state) == best]
     if len(likely) > 1:
@@ -77,37 +93,11 @@ def _choose_state(path: str, fitting: list[_State], named: Mapping[str, str]) ->
         raise ValueError(
             f"checkpoint {path} holds several state_dicts that fit the model: {got}; save one alone"
         )
-    state = likely[0]
-    inside = state.inside()
-    missing = [own for name, own in named.items() if name not in inside]
-    unexpected = [name for name in inside if name not in named]
-    if missing or unexpected:
-        words = (("missing", missing), ("unexpected", unexpected))
-        got = "; ".join(f"{word} {_few(names)}" for word, names in words if names)
-        place = f" under {' / '.join(state.where)}" if state.where else ""
-        raise ValueError(f"checkpoint {path} does not fit the model: {got}{place}")
-    return state
+    return likely[0]
 
 
 def _rank(state: _State) -> tuple[int, ...]:
     return tuple(_USUAL.index(key) if key in _USUAL else len(_USUAL) for key in state.where)
-
-
-def _fitting(found: list[_State], named: Mapping[str, str]) -> list[_State]:
-    """Return the states that have, under one prefix, exactly the names of the model."""
-    fits = [
-        state._replace(prefix=prefix)
-        for state in found
-        for prefix, count in _prefixes(state, named).items()
-        if count == len(named)
-    ]
-    return [state for state in fits if len(state.inside()) == len(named)]
-
-
-def _nearest(found: list[_State], named: Mapping[str, str]) -> _State:
-    """The one that has the most of it, to say what is missing."""
-    tried = [(count, s._replace(prefix=p)) for s in found for p, count in _prefixes(s, named).items()]
-    return max(tried, key=lambda pair: pair[0], default=(0, found[0]))[1]
 
 
 def _prefixes(state: _State, named: Mapping[str, str]) -> Counter[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,9 @@ from verify.practice.measure.matrices import (
     PROBES,
     MeasuredMatrix,
     Search,
-    dense_rows,
     difference_norm,
     extend,
     more_probes,
-    whole_matrix,
 )
 from verify.practice.measure.measurement import (
     Eigenvalue,
@@ -55,13 +53,7 @@ from verify.practice.setup_warnings import setup_warnings
 from verify.practice.work import Tell, progress
 from verify.running.options import require_seed
 
-__all__ = ["Keep", "measure", "measure_problem"]
-
-LINES = 2
-"""Eigenvectors along which the loss is followed."""
-
-Keep = Callable[[np.ndarray, np.ndarray], None]
-"""Takes eigenvalues and their vectors."""
+__all__ = ["measure", "measure_problem"]
 
 STEPS = 300
 """Most products for the largest eigenvalue of the Hessian if no budget is given."""
@@ -196,7 +188,6 @@ def measure_problem(
     tolerance: float = 0.05,
     layers: bool = False,
     factors: bool = False,
-    keep: Keep | None = None,
     tell: Tell | None = None,
 ) -> Measurement:
     """Measure a model whose data and loss have been put together.
@@ -207,8 +198,6 @@ def measure_problem(
         Model, data and loss, see `loading.problem`.
     top, seed, budget, tolerance, layers, factors
         As in `measure`.
-    keep
-        Called with eigenvalues of the Hessian (k,) and their vectors (P, k).
     tell
         Called with the name of the part at work and the share of all work that is done.
 
@@ -236,9 +225,9 @@ def measure_problem(
         pair = _Pair(problem, spent, streams, count, tolerance)
         first, second, h_term = pair.measured(limited=budget is not None)
         with spent.part(_LINES):
-            lines = _lines(objective, first, gradient, spent)
+            lines = _line(objective, first, gradient, spent)
         with spent.part(_NOISE):
-            noise = _noise(problem, first.vectors[:, 0], streams[5], spent)
+            noise = _noise(problem, first.vector, streams[5], spent)
         if layers:
             with spent.part(_LAYERS):
                 size = first.matrix.frobenius
@@ -247,8 +236,6 @@ def measure_problem(
             with spent.part(_FACTORS):
                 near, nothing = measured_factors(pair.gauss_newton, own, streams[7], spent)
                 warnings = (*warnings, *nothing)
-        if keep is not None:
-            keep(_values(first), first.vectors)
     return Measurement(
         name=problem.name,
         parameters=objective.dim,
@@ -278,7 +265,7 @@ def measure_problem(
 
 
 _EIGENVALUES, _ESTIMATES = "largest eigenvalues", "traces, norms and densities"
-_LAYERS, _LINES = "layers", "loss along eigenvectors"
+_LAYERS, _LINES = "layers", "loss along the first eigenvector"
 _FACTORS, _NOISE = "Kronecker factors", "noise of the samples"
 
 
@@ -325,7 +312,11 @@ def _open_parts(
     elif noise is not None and (noise.total is None or noise.row is None):
         yield "variance of the Hessian over samples"
     if not lines and _rate(first.matrix.top[0]) is not None:
-        yield "loss along eigenvectors"
+        yield "loss along the first eigenvector"
+
+
+def _all_converged(search: Search) -> bool:
+    return search.all_converged
 
 
 class _Pair:
@@ -347,26 +338,23 @@ class _Pair:
     def measured(self, *, limited: bool) -> tuple[MeasuredMatrix, MeasuredMatrix, Number]:
         """Return both matrices, and the Frobenius norm of their difference."""
         spent, dim = self._spent, self.hessian.dim
-        if dim <= LARGEST_WHOLE and 2 * FIRST + dim * (HESSIAN + GAUSS_NEWTON) <= spent.free:
-            return self._whole()
+        whole = dim <= LARGEST_WHOLE and 2 * FIRST + dim * (HESSIAN + GAUSS_NEWTON) <= spent.free
         with spent.part(_EIGENVALUES):
             first = Search(self.hessian, self._streams[1], self._count, lowest=True)
+            second = Search(self.gauss_newton, self._streams[2], self._count, lowest=False)
+            if whole:
+                for search in (first, second):
+                    extend(search, dim, lambda search: search.complete)
+                    search.freeze()
+                return first.result({}), second.result({}), first.difference(second)
             if limited:
                 extend(first, (0.4 * spent.free - FIRST) / HESSIAN)
             else:
                 with spent.unlimited():
                     extend(first, STEPS)
-            second = Search(self.gauss_newton, self._streams[2], self._count, lowest=False)
             extend(second, (0.4 * spent.free - FIRST) / GAUSS_NEWTON)
         with spent.part(_ESTIMATES):
             return self._estimated(first, second)
-
-    def _whole(self) -> tuple[MeasuredMatrix, MeasuredMatrix, Number]:
-        with self._spent.part(_EIGENVALUES):
-            rows = [dense_rows(each) for each in (self.hessian, self.gauss_newton)]
-        eps = torch.finfo(self.hessian.dtype).eps
-        first, second = (whole_matrix(each, eps, self._count, lowest=k == 0) for k, each in enumerate(rows))
-        return first, second, Number.exact(float((rows[0] - rows[1]).norm()))
 
     def _estimated(self, first: Search, second: Search) -> tuple[MeasuredMatrix, MeasuredMatrix, Number]:
         spent, rng, both = self._spent, self._streams[3], HESSIAN + GAUSS_NEWTON
@@ -375,7 +363,7 @@ class _Pair:
         # Longer chains converge more eigenvalues, and leave less for the probes to see.
         more = max(0.0, spent.free - PROBES * both)
         for (search, cost), share in zip(searches, (0.3, 0.15), strict=True):
-            extend(search, share * more / cost, every=True)
+            extend(search, share * more / cost, _all_converged)
             search.freeze(exact)
         vectors = first.random_vectors(rng, max(2, min(PROBES, int(spent.free / both))))
         # The densities take at most half of what the common probes leave.
@@ -398,8 +386,8 @@ class _Pair:
             more = more_probes(search.probes, worst[k], int(spent.free / cost))
             search.probe(search.random_vectors(rng, more))
             off[k] = search.off(self._tolerance, placed=search is first)
-        extend(first, 0.6 * spent.free / HESSIAN, every=True)
-        extend(second, spent.free / GAUSS_NEWTON, every=True)
+        extend(first, 0.6 * spent.free / HESSIAN, _all_converged)
+        extend(second, spent.free / GAUSS_NEWTON, _all_converged)
         return first.result(off[0]), second.result(off[1]), h_term
 
     def _exact_trace(self) -> float | None:
@@ -421,16 +409,6 @@ class _Pair:
 # --- numbers -----------------------------------------------------------------------------------------------------
 
 
-def _values(found: MeasuredMatrix) -> np.ndarray:
-    """Return the eigenvalue of each vector."""
-    matrix = found.matrix
-    values = [each.value for each in matrix.top]
-    # If all eigenvalues were asked for, the lowest is among the top ones already.
-    if matrix.lowest is not None and found.vectors.shape[1] > len(values):
-        values.append(matrix.lowest.value)
-    return np.array(values)
-
-
 def _rate(first: Eigenvalue) -> Number | None:
     # The eigenvalue may be 0 or negative within its error.
     if first.value <= first.bound:
@@ -438,20 +416,20 @@ def _rate(first: Eigenvalue) -> Number | None:
     return Number(value=2 / first.value, error=2 * (first.bound / first.value) / first.value, kind="bound")
 
 
-_LINE_PASSES = LINES * LINE_POINTS / 2
+_LINE_PASSES = LINE_POINTS / 2
 
 
-def _lines(
+def _line(
     objective: Objective, found: MeasuredMatrix, gradient: torch.Tensor, spent: Budget
 ) -> tuple[LossLine, ...]:
     if spent.free < _LINE_PASSES:
         return ()
-    vectors = found.vectors[:, :LINES].astype(np.float64)
-    slopes = gradient.double().cpu().numpy() @ vectors
-    each = zip(vectors.T, found.matrix.top[:LINES], slopes, strict=False)
     spent.spend(_LINE_PASSES)
-    drawn = (loss_line(objective, vector, value, float(slope)) for vector, value, slope in each)
-    return tuple(line for line in drawn if line is not None)
+    slope = float(gradient.double().cpu().numpy() @ found.vector)
+    # the sign of an eigenvector is arbitrary: the loss rises along it
+    sign = -1.0 if slope < 0 else 1.0
+    line = loss_line(objective, sign * found.vector, found.matrix.top[0], abs(slope))
+    return () if line is None else (line,)
 
 
 def _zone(problem: Problem, whole: Matrix, part: Matrix, rest: float) -> zones.Zone | None:
@@ -494,7 +472,7 @@ def _noise(
     objective, passes = problem.objective, _noise_passes(problem)
     if not passes or spent.free < passes["along_top"]:
         return None
-    unit, vector = problem.unit, vector.astype(np.float64)
+    unit = problem.unit
     spent.spend(passes["along_top"])
     forms = unit * quadratic_forms(objective, vector[:, None])[:, 0]
     counts, edges = np.histogram(forms, bins=BINS)

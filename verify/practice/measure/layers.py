@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
 
 from simulate.lanczos import Operator, principal
 from verify.practice.measure.budget import HESSIAN, Budget
@@ -14,10 +13,8 @@ from verify.practice.measure.matrices import (
     PROBES,
     MeasuredMatrix,
     Search,
-    dense_rows,
     extend,
     more_probes,
-    whole_matrix,
 )
 from verify.practice.measure.measurement import Layer, Number
 
@@ -108,12 +105,16 @@ def layered(
 
 def _block(inside: Operator, rng: np.random.Generator, passes: float, tolerance: float) -> MeasuredMatrix:
     products = int(passes / HESSIAN)
-    if inside.dim <= products:
-        return whole_matrix(dense_rows(inside), torch.finfo(inside.dtype).eps, 1, lowest=False)
     search = Search(inside, rng, 1, lowest=False)
-    made = extend(search, 0.6 * products)
+    whole = inside.dim <= products
+    made = extend(
+        search,
+        inside.dim if whole else 0.6 * products,
+        lambda search: search.complete if whole else search.finished,
+    )
     search.freeze()
-    search.probe(search.random_vectors(rng, max(2, min(PROBES, products - made))))
+    if not search.complete:
+        search.probe(search.random_vectors(rng, max(2, min(PROBES, products - made))))
     while max((off := search.off(tolerance, placed=False)).values()) > 1:
         left = products - made - search.probes
         if left < 2:

@@ -11,13 +11,13 @@ within 2/dim. A random unit vector u of the complement, of dimension n, gives n 
 trace and squared norm of P A P, and is the start of a short chain for its density. Since the large eigenvalues are
 known, few probes suffice.
 
-A matrix whose rows cost no more than what may be spent is computed whole, and every number is exact.
+A chain of as many steps as the matrix has rows leaves nothing outside, and every number is exact.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,8 +39,8 @@ TOLERANCE = 1e-3
 DOUBT = 0.01
 """Probability that the random start hides an eigenvalue above the ceiling."""
 
-LARGEST_WHOLE = 2000
-"""Rows; of more the eigenvalues take longer than the products."""
+LARGEST_WHOLE = 500
+"""Most rows of a matrix that is taken whole."""
 
 MARGIN = 3
 """Steps of Lanczos beyond the eigenvalues asked for that are always made."""
@@ -75,10 +75,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MeasuredMatrix:
-    """A matrix, its first eigenvectors in columns, and what the budget left open, in words."""
+    """A matrix, its first eigenvector (dim,), and what the budget left open, in words."""
 
     matrix: Matrix
-    vectors: NDArray[np.floating]
+    vector: Floats
     short: str = ""
 
 
@@ -115,8 +115,8 @@ class Search:
         start = self.random_vectors(rng, 1)[0]
         size = start.element_size() * self.dim
         room = _memory.available(operator.device) / 4 / size
-        most = max(self.least, min(max(_VECTORS, 3 * count), room))
-        self._most = int(most)
+        wanted = self.dim if self.dim <= LARGEST_WHOLE else max(_VECTORS, 3 * count)
+        self._most = int(max(self.least, min(wanted, room)))
         self._chain = Chain(Found.nothing(start), start, 0.0, 0.0, self._most)
         self._ceiling: float | None = None
         self._pairs: Pairs | None = None
@@ -175,6 +175,11 @@ class Search:
         return self.enough and bool(self._converged.all())
 
     @property
+    def complete(self) -> bool:
+        """Whether the chain spans the whole space."""
+        return len(self._chain.rows) == self.dim
+
+    @property
     def enough(self) -> bool:
         """Whether the chain is long enough to have all eigenvalues that are asked for."""
         rows = len(self._chain.rows)
@@ -182,7 +187,7 @@ class Search:
 
     @property
     def _converged(self) -> NDArray[np.bool_]:
-        if len(self._chain.rows) == self.dim:
+        if self.complete:
             return np.ones(len(self.pairs.values), bool)
         return self.pairs.residuals <= TOLERANCE * np.abs(self._chain.nodes).max()
 
@@ -205,6 +210,8 @@ class Search:
         self._outside_largest = float(values[residuals > _RESOLVED * values].max(initial=0.0))
         self._inside_square = float((self._known.values**2).sum()) + 2 * coupling
         self._outside_dim = self.dim - len(self._known.values)
+        if not self._outside_dim:
+            self._trace, self._square = [0.0, 0.0], [0.0, 0.0]
         values = self._unit * self._known.values
         self.grid, self.width = _grid(values)
 
@@ -222,6 +229,14 @@ class Search:
             torch.from_numpy(part[chosen].copy()).to(rows) for part in (known.values, known.shares)
         )
         return rows, self._unit * (values[:, None] * rows + shares @ known.tails)
+
+    def difference(self, other: Search) -> Number:
+        """Frobenius norm of the difference of two matrices both of which are complete."""
+        one, two = self._known, other._known
+        overlaps = numbers(one.rows.double() @ two.rows.double().mT) ** 2
+        units = self._unit or 1.0, other._unit or 1.0
+        inner = units[0] * one.values @ overlaps @ (units[1] * two.values)
+        return Number.exact(math.sqrt(max(self.norm.value**2 + other.norm.value**2 - 2 * inner, 0.0)))
 
     def probe(self, vectors: Tensor, *, density: float = 0.0) -> Tensor:
         """Add Gaussian probes, and return their products with the matrix.
@@ -320,22 +335,27 @@ class Search:
             top=tuple(each[: self._count]),
             lowest=each[-1] if self.lowest else None,
             ceiling=self.ceiling,
-            stopped="all eigenvalues converged" if self.all_converged else "the budget",
+            stopped="all eigenvalues"
+            if self.complete
+            else "converged"
+            if self.all_converged
+            else "the budget",
             trace=self.trace,
             frobenius=self.norm,
             excess=self.excess,
             density=self._smeared(),
         )
-        vectors = self._chain.rows.combined(pairs.coordinates).mT.cpu().numpy()
-        left = [*_open_ranks(matrix.top), *(name for name, factor in off.items() if factor > 1)]
-        return MeasuredMatrix(matrix, vectors, ", ".join(left))
+        vector = numbers(self._chain.rows.combined(pairs.coordinates[:, :1])[0])
+        lowest = ["lowest eigenvalue"] * (matrix.lowest is not None and not matrix.lowest.converged)
+        left = [*_open_ranks(matrix.top), *lowest, *(name for name, factor in off.items() if factor > 1)]
+        return MeasuredMatrix(matrix, vector, ", ".join(left))
 
     def _smeared(self) -> SmearedDensity | None:
         if not self.width:
             return None
         known = _heights(self.grid, self._unit * self._known.values, self.width).sum(1) / self.dim
         none = np.zeros(len(self.grid))
-        value, error, truncation, steps, probes = known, none, none, 0, 0
+        value, error, truncation, steps, probes = known, none, none, len(self._known.values), 0
         if self._density is not None:
             found, (probes, steps) = self._density, self._density.diagonal.shape
             shorter = found.leading(max(1, steps - max(1, steps // 4)))
@@ -360,15 +380,15 @@ class Search:
         return self._outside_dim / self.dim * np.array(heights)
 
 
-def extend(search: Search, steps: float, *, every: bool = False) -> int:
-    """Grow a chain until the first eigenvalue is converged, or `every` one, and return the number of products.
+def extend(
+    search: Search, steps: float, until: Callable[[Search], bool] = lambda search: search.finished
+) -> int:
+    """Grow a chain until its first eigenvalue is converged, or as told, and return the number of products.
 
     It makes as many as `steps`, or the least that the search needs.
     """
     made = 0
-    while not (search.all_converged if every else search.finished) and (
-        made + 1 <= steps or not search.enough
-    ):
+    while not until(search) and (made + 1 <= steps or not search.enough):
         search.step()
         made += 1
     return made
@@ -391,10 +411,8 @@ def _open_ranks(top: tuple[Eigenvalue, ...]) -> list[str]:
     ['eigenvalues 3 to 5']
     """
     ranks = [k + 1 for k, each in enumerate(top) if not each.converged]
-    if not ranks:
-        return []
-    if len(ranks) == 1:
-        return [f"eigenvalue {ranks[0]}"]
+    if len(ranks) < 2:
+        return [f"eigenvalue {rank}" for rank in ranks]
     whole = ranks == list(range(ranks[0], ranks[-1] + 1))
     return [
         f"eigenvalues {ranks[0]} to {ranks[-1]}" if whole else f"eigenvalues {', '.join(map(str, ranks))}"
@@ -421,51 +439,7 @@ def _standard_error(samples: Floats) -> float:
     return float(samples.std(ddof=1)) / math.sqrt(len(samples))
 
 
-# --- whole -------------------------------------------------------------------------------------------------------
-
-
-def dense_rows(operator: Operator) -> Tensor:
-    """Return all rows of a matrix, in double precision on the CPU."""
-    rows = operator(torch.eye(operator.dim, dtype=operator.dtype, device=operator.device))
-    return rows.double().cpu()
-
-
-def whole_matrix(rows: Tensor, eps: float, count: int, *, lowest: bool) -> MeasuredMatrix:
-    """A matrix all rows of which are known.
-
-    Parameters
-    ----------
-    rows
-        Of the matrix, as products in a precision of `eps` give them.
-    count, lowest
-        Eigenvalues from the top, and whether the smallest one too.
-
-    Examples
-    --------
-    >>> found = whole_matrix(torch.diag(torch.tensor([4.0, 3.0, -1.0])), 0.0, 2, lowest=True).matrix
-    >>> [each.value for each in found.top], found.lowest.value, found.trace.value, round(found.frobenius.value, 6)
-    ([4.0, 3.0], -1.0, 6.0, 5.09902)
-    """
-    dim, count = len(rows), min(count, len(rows))
-    ascending, vectors = np.linalg.eigh(((rows + rows.mT) / 2).numpy())
-    values, vectors = ascending[::-1], vectors[:, ::-1]
-    # of products in the precision of the model the matrix is as little symmetric as they are rounded
-    bound = float((rows - rows.mT).norm()) / 2 + eps * float(np.abs(values).max(initial=0.0))
-    each = [Eigenvalue(value=float(v), bound=bound, converged=True) for v in values]
-    trace, norm = float(values.sum()), float(np.linalg.norm(values))
-    _require_size(norm)
-    matrix = Matrix(
-        top=tuple(each[:count]),
-        lowest=each[-1] if lowest else None,
-        ceiling=float(values[0]) + bound,
-        stopped="all eigenvalues",
-        trace=Number.exact(trace),
-        frobenius=Number.exact(norm),
-        excess=Number.exact(trace / norm) if norm else None,
-        density=_density(np.ascontiguousarray(values)),
-    )
-    kept = [*range(count), *([dim - 1] if lowest and count < dim else [])]
-    return MeasuredMatrix(matrix, np.ascontiguousarray(vectors[:, kept]))
+# --- differences -------------------------------------------------------------------------------------------------
 
 
 def difference_norm(
@@ -519,20 +493,3 @@ def _grid(values: Floats) -> tuple[Floats, float]:
 def _heights(x: Floats, values: Floats, width: float) -> Floats:
     """Return the Gaussian of each value at the points, (points, values)."""
     return np.exp(-(((x[:, None] - values) / width) ** 2) / 2) / (math.sqrt(2 * math.pi) * width)
-
-
-def _density(values: Floats) -> SmearedDensity | None:
-    """Smeared density of all eigenvalues, each given."""
-    x, width = _grid(values)
-    if width == 0:
-        return None
-    none = (0.0,) * len(x)
-    return SmearedDensity(
-        x=tuple(x.tolist()),
-        value=tuple(_heights(x, values, width).mean(1).tolist()),
-        standard_error=none,
-        truncation=none,
-        width=width,
-        steps=len(values),
-        probes=0,
-    )

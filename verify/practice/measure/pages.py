@@ -156,14 +156,19 @@ def _rest(found: Measurement) -> Iterator[str]:
     yield from _zone_lines(found)
     yield from _noise_lines(found)
     yield from _full_gradients(found)
-    yield f"{promise(found)}; {found.passes:.0f} passes in {found.seconds:.0f} s"
+    yield f"±: {promise(found)}; {found.passes:.0f} passes in {found.seconds:.0f} s"
 
 
 def promise(found: Measurement) -> str:
     """Return what the errors mean, in words."""
-    first = found.hessian
-    ceiling = f"all are below {_plain(first.ceiling, 4)} with probability 0.99"
-    return f"± of an eigenvalue: one lies within it, and {ceiling}; other ±: one standard error"
+    ceiling = found.hessian.ceiling
+    # rounded up, or the statement might be wrong
+    unit = 10.0 ** (math.floor(math.log10(abs(ceiling))) - 3) if ceiling else 1.0
+    highest = _plain(math.ceil(ceiling / unit) * unit, 4)
+    return (
+        f"an eigenvalue lies within it, and with probability 0.99 none of H is above {highest};"
+        " of any other number, one standard error"
+    )
 
 
 def _full_gradients(found: Measurement) -> Iterator[str]:

@@ -254,6 +254,8 @@ def plan_problem(
             if not trials.found:
                 raise
             stopped = "interrupted"
+        if not trials.found:
+            raise ValueError(f"seconds must be more, got {seconds}: no trial run could end")
         if curvature and stopped != "interrupted":
             with work.part(_LIMITS):
                 limits = _limits(problem, sizes, rng, training=not evaluation)
@@ -282,10 +284,7 @@ def _limits(
 ) -> tuple[Linearised | None, str]:
     """Return the limits from curvature, or the reason why there are none."""
     if training and any("BatchNorm" in type(part).__name__ for part in problem.module.modules()):
-        return (
-            None,
-            "batch normalisation uses the statistics of each batch, and the limits need single samples",
-        )
+        return None, "batch normalisation uses the statistics of each batch; the limits need single samples"
     try:
         with problem.objective.ranks.together("curvature"), measured():
             return linearised(problem, sizes, rng), ""

@@ -198,9 +198,10 @@ class Trials:
             clip=optimizer.clip,
             schedule=optimizer.schedule,
         )
-        started = time.monotonic()
         with calling("model and loss", "run on the samples whose loss is compared"):
-            self.first = self._loss(TrialRun(self._training, optimizer.rate))
+            self.first = self._loss(start := TrialRun(self._training, optimizer.rate))
+            started = time.monotonic()
+            self._loss(start)  # once more, since a first call takes longer
         self._score_seconds = time.monotonic() - started
         if not math.isfinite(self.first):
             raise ValueError(f"loss must be finite before training, got {self.first}")

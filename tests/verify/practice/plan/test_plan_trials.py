@@ -287,6 +287,8 @@ def test_where_the_guess_was_wrong_the_time_ends_the_search(
     made = plan_problem(_slow(0.005), [4, 12], seconds=0.8)
     assert made.stopped == "time" and made.seconds < 1.0
     assert sentences(made).endswith("(ended by the time limit)")
+    with pytest.raises(ValueError, match=r"seconds must be more, got 0\.001: no trial run could end"):
+        plan_problem(given, [4], seconds=0.001)
 
 
 def test_an_interruption_keeps_what_was_found(given: Problem) -> None:
