@@ -67,6 +67,13 @@ class Judgement:
     margin: float
     replicates: int
 
+    def half_widths_to(self, rival: RivalOutcome, kind: Kind) -> float:
+        """Distance of a rival from what was measured, in half-widths; negative on the side where a bound holds."""
+        if not 0 < self.interval.half_width < math.inf:
+            return 0.0
+        gap = (rival.value - self.interval.estimate) / self.interval.half_width
+        return {Kind.AT_LEAST: gap, Kind.AT_MOST: -gap}.get(kind, abs(gap))
+
 
 def readings(claim: Claim) -> tuple[Reading, ...]:
     """Return the reading held to be right and, where our copy of the paper reads otherwise, that one too."""

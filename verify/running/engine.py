@@ -104,9 +104,10 @@ class Session:
         self.pump.runs.sort(key=lambda run: -run.expected)  # or the longest would end alone
         identities = [claim for claim in self.claims if isinstance(claim, Identity)]
         self._routes = {claim.id: Routes(claim, self.pump, settings) for claim in identities}
-        exact = [claim.id for claim in self.claims if registered and isinstance(claim, ExactProperty)]
         self._exact = {
-            name: Asked(self.pump, exact_row_by_name, name=name, settings=settings) for name in exact
+            c.id: Asked(self.pump, exact_row_by_name, name=c.id, settings=settings)
+            for c in self.claims
+            if registered and isinstance(c, ExactProperty)
         }
 
     def rows(self, claim: AnyClaim) -> list[Row]:

@@ -47,8 +47,8 @@ def exact_row(claim: ExactProperty, settings: Settings) -> Row:
 
 def exact_row_by_name(name: str, settings: Settings) -> Row:
     """The row of a registered property, found by its id: lambdas among its formulas cannot be sent to a worker."""
-    listed = registry.claims(registry.papers_with([name]))
-    return next(exact_row(c, settings) for c in listed if c.id == name and isinstance(c, ExactProperty))
+    listed: Any = registry.claims(registry.papers_with([name]))
+    return exact_row(next(claim for claim in listed if claim.id == name), settings)
 
 
 def statistical_row(claim: StatisticalProperty, pump: Pump, settings: Settings, alpha: float) -> Row:

@@ -102,22 +102,22 @@ class Draws(ABC):
 
     @property
     def at_once(self) -> int:
-        """Number of blocks that one call draws."""
-        if not self.drawn:
-            return 1
+        """Number of blocks that one call draws: at most as many as were drawn before."""
         # A clock may be too coarse to show that a block takes any time.
-        each = max(self.seconds / self._received, SHORT / MOST_AT_ONCE)
-        return max(1, int(SHORT / each))
+        pace = self._received / max(self.seconds, 1e-9)
+        return max(1, min(self.drawn, MOST_AT_ONCE, int(SHORT * pace)))
 
-    def next_block(self) -> int | None:
-        """Return the index of the next block to draw, None if none is wanted; stored blocks are received at once."""
-        while not self.done and self.size * self._submitted < self.wanted:
+    def next_blocks(self) -> list[int]:
+        """Return the indices of the blocks that the next call draws; stored ones on the way are received at once."""
+        found: list[int] = []
+        while not self.done and self.size * self._submitted < self.wanted and len(found) < self.at_once:
             index = self._submitted
             self._submitted += 1
-            if index not in self.stored:
-                return index
-            self.receive(index, self.stored.pop(index))
-        return None
+            if index in self.stored:
+                self.receive(index, self.stored.pop(index))
+            else:
+                found.append(index)
+        return found
 
     def receive(self, index: int, result: BlockResult) -> None:
         """Add a finished block; once all requested ones have arrived, join their scores."""
@@ -238,25 +238,18 @@ class Pump:
         return wanted
 
     def _next_blocks(self, run: Draws) -> list[int]:
-        """Return the indices of the next blocks that one call draws."""
-        found: list[int] = []
-        while len(found) < run.at_once and (index := self._next_block(run)) is not None:
-            found.append(index)
-        return found
-
-    def _next_block(self, run: Draws) -> int | None:
         before = run.replicates
         try:
-            index = run.next_block()
+            indices = run.next_blocks()
         except Exception as error:  # a stored block is as good or bad as one just drawn
             run.fail(error)
-            return None
+            return []
         if before < run.replicates:
             self._mark_if_complete(run)
-        return index
+        return indices
 
     def _call(self, run: Draws, indices: list[int]) -> Call:
-        arguments: dict[str, Any] = {
+        arguments = {
             "draw": run_block if run.size == BLOCK else partial(run_block, size=run.size),
             "simulate": run.simulate,
             "experiment": run.name,
@@ -304,19 +297,15 @@ class Asked:
     """
 
     def __init__(self, pump: Pump, function: Callable[..., Any], **arguments: Any) -> None:
-        self._pump = pump
-        self._arrived: Future[Any] | None = None
-        pump.call(self._take, function, **arguments)
-
-    def _take(self, future: Future[Any]) -> None:
-        self._arrived = future
+        self._pump, self._arrived = pump, list[Future[Any]]()
+        pump.call(self._arrived.append, function, **arguments)
 
     def result(self) -> Any:
         """What the function returned, or the error that it raised; turns the pump until it is there."""
-        while self._arrived is None:
+        while not self._arrived:
             for complete in self._pump.turn():
                 complete.look()
-        return self._arrived.result()
+        return self._arrived[0].result()
 
 
 def traceback_of(error: BaseException) -> str:

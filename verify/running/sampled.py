@@ -18,8 +18,8 @@ from verify.judging.judge import (
     readings,
     replicates_fixed,
 )
-from verify.model import SPANS_SIZES, AnyClaim, Claim, Experiment, Kind, Verdict
-from verify.results import PointOutcome, RivalOutcome, Row
+from verify.model import SPANS_SIZES, AnyClaim, Claim, Experiment, Verdict
+from verify.results import PointOutcome, Row
 from verify.running.pump import Draws, Pump, traceback_of
 from verify.running.rows import broken_row, claim_row
 from verify.running.settings import Settings
@@ -71,18 +71,18 @@ class Sampled:
         trials = [(run, trial) for run in runs for trial in run.trials_of(claim, own)]
         # The guards withhold a rival's own interval for longer: its deviations are larger and more skewed.
         while all(trial.decided for _, trial in trials):
-            found = [(run, trial, trial.outcome(run.scores).rivals) for run, trial in trials]
-            rejected = {rival.name for *_, rivals in found for rival in rivals if rival.rejected}
+            found = [
+                (run, trial, rival) for run, trial in trials for rival in trial.outcome(run.scores).rivals
+            ]
+            rejected = {rival.name for *_, rival in found if rival.rejected}
             going = [
-                (trial.half_widths_to(rival), n, run, trial)
-                for run, trial, rivals in found
-                if (n := run.next_look(trial.last_look))
-                for rival in rivals
-                if rival.name not in rejected
+                (trial.last.half_widths_to(rival, claim.kind), n, run, trial)
+                for run, trial, rival in found
+                if rival.name not in rejected and (n := run.next_look(trial.last.replicates))
             ]
             if not going:
                 return
-            _, n, run, trial = max(going, key=lambda option: (option[0], -option[1]))
+            _, n, run, trial = max(going, key=lambda at: (at[0], -at[1]))
             run.draw_on(n)
             finish([run], self._pump)
             if run.error:
@@ -155,23 +155,11 @@ class _Trial:
         return bool(self.judgement) and self.judgement.verdict is not Verdict.UNDECIDED and not self.error
 
     @property
-    def last(self) -> Judgement | None:
-        """The last judgement, None before the first."""
-        return self.later or self.judgement
-
-    @property
-    def last_look(self) -> int:
-        """Replicates of the last judgement, 0 before the first."""
-        return self.last.replicates if self.last else 0
-
-    def half_widths_to(self, rival: RivalOutcome) -> float:
-        """Distance of a rival from what was last measured, in half-widths; negative on the side where a bound holds."""
-        if self.last is None or not 0 < self.last.interval.half_width < math.inf:
-            return 0.0
-        gap = (rival.value - self.last.interval.estimate) / self.last.interval.half_width
-        if self.claim.kind in (Kind.AT_LEAST, Kind.AT_MOST):
-            return gap if self.claim.kind is Kind.AT_LEAST else -gap
-        return abs(gap)
+    def last(self) -> Judgement:
+        """The last judgement of a trial that was judged."""
+        if (last := self.later or self.judgement) is None:
+            raise RuntimeError(f"{self.claim.id} has not been judged at {self.point}")
+        return last
 
     @property
     def settled(self) -> bool:
@@ -201,17 +189,9 @@ class _Trial:
 
     def outcome(self, scores: Scores) -> PointOutcome:
         """Return the record of the last judgement; it is kept until the next one."""
-        if self.judgement is None:
-            raise RuntimeError(f"{self.claim.id} has not been judged at {self.point}")
         if self.recorded is None:
-            arguments = (
-                self.claim,
-                self.reading,
-                self.point,
-                self.judgement,
-                self._component_scores(scores),
-                self.trail,
-            )
+            mine = self._component_scores(scores)
+            arguments = (self.claim, self.reading, self.point, self.judgement or self.last, mine, self.trail)
             self.recorded = outcome(*arguments, self.alpha, later=self.later)
         return self.recorded
 
@@ -229,15 +209,15 @@ class Run(Draws):
         super().__init__(experiment.id, experiment.simulate, point, settings.device, BLOCK, most)
         self.experiment, self.expected = experiment, experiment.seconds
         self.trials: list[_Trial] = []
-        self._tried_at, self._looks = tuple(tried_at), list(tried_at)
-        self._request_next_look()
+        self._tried_at = tried_at
+        self._request_look(tried_at[0])
 
     def add(self, claim: Claim, judged: Sequence[Reading], alpha: float) -> None:
         """Judge a claim here, on these readings, with this error of each interval."""
         fixed = replicates_fixed(claim)
         if fixed is not None:
             # A lowered budget ends before the usual number.
-            fixed = min(fixed, self._looks[-1])
+            fixed = min(fixed, self._tried_at[-1])
         for reading in judged:
             trial = partial(_Trial, claim, reading, alpha, self.point)
             try:
@@ -247,7 +227,7 @@ class Run(Draws):
                 self.trials += [trial(*place, fixed) for place in at]
             except Exception as error:  # the formula crashes here as it would at a look
                 self.trials.append(trial(self.point, error=traceback_of(error)))
-        self._request_next_look()
+        self._request_look(self._tried_at[0])
 
     def look(self) -> None:
         """Judge what is not settled; ask for the replicates of the next look if anything is left."""
@@ -258,8 +238,7 @@ class Run(Draws):
         except Exception as error:  # breaks the claims on this run and no others
             self.fail(error)
             return
-        self._looks = [n for n in self._looks if n > self.wanted]
-        self._request_next_look()
+        self._request_look(self.next_look(self.wanted))
 
     def next_look(self, replicates: int) -> int | None:
         """The number of replicates at which a verdict is tried after so many; None where the budget ends."""
@@ -271,9 +250,9 @@ class Run(Draws):
         if replicates > self.replicates:
             self.done, self.wanted = False, replicates
 
-    def _request_next_look(self) -> None:
-        self.done = not self._looks or all(trial.settled for trial in self.trials)
-        self.wanted = 0 if self.done else self._looks[0]
+    def _request_look(self, replicates: int | None) -> None:
+        self.done = not replicates or all(trial.settled for trial in self.trials)
+        self.wanted = 0 if self.done else replicates or 0
 
     def error_of(self, claim: Claim) -> str:
         """Return the error that broke the experiment or the claim's own formulas, if any."""

@@ -73,7 +73,7 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
             alpha=registry.alpha,
             store=store,
             observations=request.observations,
-            registered=not isinstance(executor, SerialExecutor) and request.settings.data == DIGITS,
+            registered=request.settings.data == DIGITS,
         )
         if store is not None and store.replicates:
             read = f"{store.replicates} replicates of an earlier run read from {folder}"
