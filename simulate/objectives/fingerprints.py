@@ -27,6 +27,9 @@ from simulate.objectives.batches import tensors
 
 _PLAIN = (str, int, float, complex, bytes, enum.Enum, type, type(None), torch.dtype, torch.device)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+_OWNERS = (types.ModuleType, type, type(None))
+"""What a function may be bound to; a method depends on its object."""
+
 _OF_MODULES = frozenset(vars(nn.Module()))
 _GLOBAL_HOOKS = [
     kind
@@ -39,6 +42,9 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 
 _MOST = 256
 """Most keys with answers that are kept."""
+
+_MOST_BYTES = 1 << 16
+"""Most bytes of an object that is compared by its pickle, since keys are kept."""
 
 _OCTAVES = 4
 """Width of an order of magnitude of parameters, in powers of two."""
@@ -127,14 +133,14 @@ def _frozen(value: Any, seen: dict[int, tuple[int, Any]]) -> Hashable:
         return type(value), tuple((_frozen(name, seen), _frozen(each, seen)) for name, each in value.items())
     if isinstance(value, tuple | list):
         return type(value), tuple(_frozen(each, seen) for each in value)
-    if isinstance(value, _FUNCTIONS):
-        if getattr(value, "__closure__", None):
-            raise _IncomparableError
+    if getattr(value, "__closure__", None):
+        raise _IncomparableError
+    if isinstance(value, _FUNCTIONS) and isinstance(getattr(value, "__self__", None), _OWNERS):
         return value
-    try:
-        return type(value), pickle.dumps(value)
-    except Exception:  # objects may refuse in any way
-        raise _IncomparableError from None
+    with suppress(Exception):  # objects may refuse in any way
+        if len(held := pickle.dumps(value)) <= _MOST_BYTES:  # a method, for one, holds its whole model
+            return type(value), held
+    raise _IncomparableError
 
 
 def _frozen_module(part: nn.Module, seen: dict[int, tuple[int, Any]]) -> Hashable:
