@@ -40,10 +40,8 @@ from torch.utils._pytree import tree_map
 
 from simulate.objectives.batches import (
     Batch,
-    copied,
     cuttable,
     joined,
-    of_several,
     placed,
     rows,
     tensors,
@@ -51,11 +49,11 @@ from simulate.objectives.batches import (
 )
 from simulate.objectives.derivatives import alike, graph_nodes
 from simulate.objectives.fingerprints import remembered
-from simulate.objectives.heads import ChunkedObjective
+from simulate.objectives.heads import ChunkedObjective, at_few
+from simulate.objectives.loss_function import LossFunction, for_transfer, from_largest_use
 from simulate.objectives.parameters import doubled
-from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import preserve_state
-from simulate.objectives.soundness import ObjectiveLike, key_of, trusted
+from simulate.objectives.soundness import key_of, trusted
 
 SAMPLES = 32
 """Most samples in the test: two of them have the extremes of the targets."""
@@ -182,7 +180,7 @@ class _Part(NamedTuple):
 
 
 def coupling(
-    objective: ObjectiveLike, pieces: Sequence[Piece], *, most: int = SAMPLES, loss_alone: bool = False
+    objective: LossFunction, pieces: Sequence[Piece], *, most: int = SAMPLES, loss_alone: bool = False
 ) -> str:
     """Return why the loss of these samples does not split into parts, in words; empty if it does, or is random.
 
@@ -198,7 +196,7 @@ def coupling(
         return next(filter(None, (_group_coupling(objective, group, loss_alone) for group in groups)), "")
 
 
-def mixing(objective: ObjectiveLike, batch: Batch) -> str:
+def mixing(objective: LossFunction, batch: Batch) -> str:
     """Return how a batch as a whole mixes its samples, in words: empty if its parts have the outputs of the whole.
 
     The parts are those of two splits, so that all samples take part, and a single sample. Call it within
@@ -229,7 +227,7 @@ def mixing(objective: ObjectiveLike, batch: Batch) -> str:
     return alone
 
 
-def _outputs_agree(objective: ObjectiveLike, inputs: Any, found: Tensor, expected: Tensor) -> bool:
+def _outputs_agree(objective: LossFunction, inputs: Any, found: Tensor, expected: Tensor) -> bool:
     """Return whether outputs agree in the narrowest type that the model computes in, though returned as doubles."""
     if alike(found, expected) or found.dtype is not torch.float64:
         return alike(found, expected)
@@ -249,7 +247,7 @@ def _sides(count: int) -> Iterator[list[int]]:
     yield [count // 2]
 
 
-def _group_coupling(objective: ObjectiveLike, pieces: Sequence[Piece], loss_alone: bool) -> str:
+def _group_coupling(objective: LossFunction, pieces: Sequence[Piece], loss_alone: bool) -> str:
     if len(pieces) < 2:
         return ""
     try:
@@ -275,13 +273,13 @@ def _group_coupling(objective: ObjectiveLike, pieces: Sequence[Piece], loss_alon
     return ""
 
 
-def _part(objective: ObjectiveLike, pieces: Sequence[Piece]) -> _Part:
+def _part(objective: LossFunction, pieces: Sequence[Piece]) -> _Part:
     inputs, targets = (joined(list(each)) for each in zip(*pieces, strict=True))
     return _Part(objective.outputs(objective.leaves(), inputs), targets, objective.weight(targets))
 
 
 def _split_coupling(
-    objective: ObjectiveLike,
+    objective: LossFunction,
     loss: _Loss,
     whole: _Part,
     pieces: Sequence[Piece],
@@ -310,7 +308,7 @@ def _split_coupling(
 class _Loss:
     """The loss as a function of outputs, in double precision if possible, where rounding is not taken for coupling."""
 
-    def __init__(self, objective: ObjectiveLike, whole: _Part) -> None:
+    def __init__(self, objective: LossFunction, whole: _Part) -> None:
         self._objective, self._part = objective, whole
         self._criterion = _in_double(objective.criterion, whole) or objective.criterion
         self.whole = self._value(whole)
@@ -377,9 +375,6 @@ class _Doubling(TorchFunctionMode):
 
 # --- answers about an objective, kept with it ------------------------------------------------------------------------
 
-_TEST_SAMPLES = 3
-"""Samples in a test of the model."""
-
 _SIZES = 4
 """Most batch sizes that are tested."""
 
@@ -409,7 +404,7 @@ def asked_once(question: Callable[[Any], _Answer]) -> Callable[[Any], _Answer]:
     return answer
 
 
-def shared_answers(objective: ObjectiveLike) -> dict[str, Any]:
+def shared_answers(objective: LossFunction) -> dict[str, Any]:
     """Return the answers about objectives with the key of this one, and with its data."""
     known = objective.answers
     if "shared" not in known:
@@ -418,12 +413,7 @@ def shared_answers(objective: ObjectiveLike) -> dict[str, Any]:
     return known["shared"]
 
 
-def kept_answers(answers: dict[str, Any]) -> dict[str, Any]:
-    """Return the answers that hold for other data too: what couples samples, and the batch sizes that were tested."""
-    return {name: answers[name] for name in ("loss_coupling", "sizes") if name in answers}
-
-
-def all_coupling(objective: ObjectiveLike) -> str:
+def all_coupling(objective: LossFunction) -> str:
     """Return what couples the samples of a batch, of any size that is used, in words; empty if nothing does."""
     known: frozenset[int] = objective.answers.get("sizes", frozenset())
     if not loss_coupling(objective) and not known.issuperset(objective.sizes):
@@ -434,15 +424,15 @@ def all_coupling(objective: ObjectiveLike) -> str:
 
 
 @asked_once
-def loss_coupling(objective: ObjectiveLike) -> str:
+def loss_coupling(objective: LossFunction) -> str:
     """Return what couples a few samples of all data, in words; empty if nothing does."""
     return _coupling_in_mode(objective, spread_samples(objective))
 
 
 @asked_once
-def model_mixing(objective: ObjectiveLike) -> str:
+def model_mixing(objective: LossFunction) -> str:
     """Return how the model mixes samples in batches of the sizes that are used, in words; empty if it does not."""
-    asked = objective.at_few()
+    asked = at_few(objective)
     if trusted(asked):
         return ""
     batch, sizes = largest_batch(objective), objective.sizes
@@ -455,62 +445,35 @@ def model_mixing(objective: ObjectiveLike) -> str:
 
 
 @asked_once
-def rows_apart(objective: ObjectiveLike) -> bool:
+def rows_apart(objective: LossFunction) -> bool:
     """Return whether the model gives every sample the outputs that it has alone, as a row."""
     batch = objective.few()
-    coupled = objective.several and not objective.training and objective.coupling == MIXED
+    coupled = objective.several and not objective.training and all_coupling(objective) == MIXED
     return not (coupled or model_mixing(objective)) and cuttable(batch.inputs, batch.targets)
 
 
-def gives_sum(objective: ObjectiveLike) -> bool:
+def gives_sum(objective: LossFunction) -> bool:
     """Return whether the loss function gives the sum over the samples of a batch, though it is taken for their mean.
 
     Tested on a few samples and, if these suggest a sum, on both halves of a batch: a loss that divides by the count of
     something rare is not a sum.
     """
-    pieces, whole = spread_samples(objective), objective.at_few().few(whole=True)
+    pieces, whole = spread_samples(objective), at_few(objective).few(whole=True)
     return objective.reduction == "mean" and all(
         _coupling_in_mode(objective, some, loss_alone=True) == SUM
         for some in (pieces, halves((whole.inputs, whole.targets)))
     )
 
 
-def _coupling_in_mode(objective: ObjectiveLike, pieces: Sequence[Piece], *, loss_alone: bool = False) -> str:
+def _coupling_in_mode(objective: LossFunction, pieces: Sequence[Piece], *, loss_alone: bool = False) -> str:
     with preserve_state(objective.model, objective.training):
-        return coupling(objective.at_few(), pieces, most=objective.pass_size, loss_alone=loss_alone)
+        return coupling(at_few(objective), pieces, most=objective.pass_size, loss_alone=loss_alone)
 
 
 # --- samples for the tests: in a group, those of all processes, the same in each ----------------------
 
 
-def shared_probe_batch(objective: ObjectiveLike, *, whole: bool = False) -> Batch:
-    """Return a few samples of the first batch that has several; all of it if `whole`, or if it cannot be cut."""
-    ranks, known = objective.ranks, objective.answers
-    name = (
-        "few" if objective.takes_few else "all"
-    )  # the first test with few samples shows whether the model takes them, so both answers are kept
-    if ranks.several and not whole and name in known:
-        return known[name]
-    with ranks.together("a few samples"), objective.restored_after_reading():
-        own = None
-        if objective.own_rows or not ranks.several:
-            own = of_several(objective.weighed(*given) for given in objective.given())
-            if (
-                objective.takes_few
-                and not (whole or objective.training)
-                and cuttable(own.inputs, own.targets)
-            ):
-                own = own.part(slice(0, _TEST_SAMPLES))
-    if own is not None and not ranks.several:
-        return own
-    use = 0 if own is None else 1 + bool(own.factor) * min(rows(own.targets), 2)
-    found = _from_largest_use(ranks, own, use, objective.leaves()[0])
-    if not whole:
-        known[name] = found
-    return found
-
-
-def largest_batch(objective: ObjectiveLike) -> Batch:
+def largest_batch(objective: LossFunction) -> Batch:
     """Return the first batch of the largest size in one pass, or the first samples of a larger batch."""
     ranks, most = objective.ranks, objective.pass_size
     with ranks.together("a few samples"), objective.restored_after_reading():
@@ -524,10 +487,10 @@ def largest_batch(objective: ObjectiveLike) -> Batch:
             own = own.part(slice(0, most))
     if own is not None and not ranks.several:
         return own
-    return _from_largest_use(ranks, own, 0 if own is None else rows(own.targets), objective.leaves()[0])
+    return from_largest_use(ranks, own, 0 if own is None else rows(own.targets), objective.leaves()[0])
 
 
-def spread_samples(objective: ObjectiveLike) -> list[Piece]:
+def spread_samples(objective: LossFunction) -> list[Piece]:
     """Return a few single samples of all data; if the model has a language-model head, with a few of their targets."""
     known = objective.answers
     if "spread" not in known:
@@ -535,29 +498,13 @@ def spread_samples(objective: ObjectiveLike) -> list[Piece]:
     return known["spread"]
 
 
-def _spread_samples(objective: ObjectiveLike) -> list[Piece]:
-    ranks, asked = objective.ranks, objective.at_few()
+def _spread_samples(objective: LossFunction) -> list[Piece]:
+    ranks, asked = objective.ranks, at_few(objective)
     with ranks.together("a few samples"), objective.restored_after_reading():
         found = chosen(objective.given())
     if ranks.several:
         most = max(2, _SPREAD_SAMPLES // ranks.size)
         some, like = [found[i] for i in spaced(len(found), most)] if found else [], objective.leaves()[0]
-        held = ranks.gathered("samples", _for_transfer(some, like))
+        held = ranks.gathered("samples", for_transfer(some, like))
         found = [placed(piece, like) for pieces in held for piece in pieces]
     return asked.pieces(found) if isinstance(asked, ChunkedObjective) else found
-
-
-def of_one(ranks: Ranks, rank: int, own: Any, like: Tensor) -> Any:
-    """Return the samples of one process in all of them, on the device of `like`."""
-    return placed(ranks.of_one("samples", rank, _for_transfer(own, like)), like) if ranks.several else own
-
-
-def _from_largest_use(ranks: Ranks, own: Batch | None, use: int, like: Tensor) -> Batch:
-    """Return the samples of the process whose `use` is largest, in all processes."""
-    uses = ranks.gathered("a few samples", use)
-    return Batch(*of_one(ranks, uses.index(max(uses)), own, like))
-
-
-def _for_transfer(samples: Any, like: Tensor) -> Any:
-    """Return samples ready for another process: copied out of their batch, on the CPU."""
-    return copied(placed(samples, like.new_zeros((), device="cpu")))

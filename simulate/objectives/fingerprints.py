@@ -67,10 +67,11 @@ def fingerprint(model: Any, loss: Any, end: Tensor, leaves: Sequence[Tensor], ba
 
     Examples
     --------
-    >>> def key(net, loss=nn.MSELoss()):
-    ...     x = torch.ones(2, 3)
+    >>> def key(*layers, loss=nn.MSELoss()):
+    ...     net, x = nn.Sequential(*layers), torch.ones(2, 3)
+    ...     _ = [nn.init.ones_(p) for p in net.parameters()]
     ...     return fingerprint(net, loss, loss(net(x), x), tuple(net.parameters()), x)
-    >>> key(nn.Linear(3, 3)) == key(nn.Linear(3, 3)), key(nn.Linear(3, 3)) == key(nn.Linear(3, 3, bias=False))
+    >>> key(nn.Linear(3, 3)) == key(nn.Linear(3, 3)), key(nn.Linear(3, 3)) == key(nn.Linear(3, 3), nn.Tanh())
     (True, False)
     """
     seen: dict[int, tuple[int, Any]] = {}

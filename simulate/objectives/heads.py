@@ -22,7 +22,7 @@ from torch.nn import functional
 from simulate.objectives.batches import Batch, cuts
 from simulate.objectives.derivatives import alike, slopes
 from simulate.objectives.fingerprints import hooked
-from simulate.objectives.soundness import ObjectiveLike
+from simulate.objectives.loss_function import LossFunction
 
 LARGE = 1 << 21
 """Number of logits of one sample from which on they are computed in chunks."""
@@ -50,20 +50,17 @@ class Head(NamedTuple):
     positions: int
     classes: int
 
-    def own(self, objective: ObjectiveLike, leaves: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
+    def own(self, objective: LossFunction, leaves: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
         """Return weight and bias of the layer for these parameters."""
-        state = objective.state(leaves)
-        weight, bias = (
-            state.get(f"{self.path}.{name}" if self.path else name) for name in ("weight", "bias")
-        )
-        return weight, bias
+        state, prefix = objective.state(leaves), f"{self.path}." if self.path else ""
+        return state[f"{prefix}weight"], state.get(f"{prefix}bias")
 
-    def places(self, objective: ObjectiveLike, leaves: Sequence[Tensor]) -> list[int | None]:
+    def places(self, objective: LossFunction, leaves: Sequence[Tensor]) -> list[int | None]:
         """Return the places of weight and bias among the parameters; None if fixed or absent."""
         own = self.own(objective, leaves)
         return [next((i for i, leaf in enumerate(leaves) if leaf is part), None) for part in own]
 
-    def hidden(self, objective: ObjectiveLike, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
+    def hidden(self, objective: LossFunction, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
         """Return the input of the layer, (N, T, d): the output of the model with the layer replaced by the identity."""
         layer: Any = self.layer
         layer.forward = lambda hidden: hidden
@@ -87,7 +84,7 @@ def by_positions(loss: Any, reduction: str) -> bool:
     return own and loss.reduction == reduction
 
 
-def head_of(objective: ObjectiveLike, inputs: Any) -> Head | None:
+def head_of(objective: LossFunction, inputs: Any) -> Head | None:
     """Return the head of the model, found with one sample; None if none can be taken out, or there are few logits.
 
     Call it within `preserve_state`.
@@ -138,14 +135,14 @@ class Rows(NamedTuple):
     batch: Batch
 
 
-def rows_of(objective: ObjectiveLike, head: Head, hidden: Tensor, targets: Tensor) -> Iterator[Rows]:
+def rows_of(objective: LossFunction, head: Head, hidden: Tensor, targets: Tensor) -> Iterator[Rows]:
     """Yield all positions of a batch in chunks."""
     flat, labels = hidden.flatten(0, 1), targets.reshape(-1)
     for place in cuts(len(flat), max(1, AT_ONCE // head.classes)):
         yield Rows(place, flat[place], objective.weighed(None, labels[place]))
 
 
-def by_chunks(objective: ObjectiveLike, head: Head, batch: Batch) -> tuple[float, Sequence[Tensor]]:
+def by_chunks(objective: LossFunction, head: Head, batch: Batch) -> tuple[float, Sequence[Tensor]]:
     """Return the term of a batch in the loss and, if gradients are recorded, its gradient, by chunks of positions."""
     leaves, differentiate = objective.leaves(), torch.is_grad_enabled()
     hidden = head.hidden(objective, leaves, batch.inputs)
@@ -173,6 +170,11 @@ def by_chunks(objective: ObjectiveLike, head: Head, batch: Batch) -> tuple[float
         if place is not None:
             gradient[place] = gradient[place] + part
     return value, gradient
+
+
+def at_few(objective: Any) -> Any:
+    """Return an objective, or one at a few positions if its model has a language-model head."""
+    return objective if objective.head is None else ChunkedObjective(objective, objective.head)
 
 
 class ChunkedObjective:

@@ -3,76 +3,31 @@
 from __future__ import annotations
 
 import copy
-import itertools
-import math
-import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 
-from simulate import _checks
 from simulate.objectives import soundness
-from simulate.objectives.additivity import (
-    UNKNOWN,
-    all_coupling,
-    gives_sum,
-    kept_answers,
-    model_mixing,
-    of_one,
-    rows_apart,
-    shared_probe_batch,
-)
-from simulate.objectives.batches import (
-    Batch,
-    Stacked,
-    Tally,
-    bounded,
-    carries_labels,
-    cuts,
-    cuttable,
-    is_batch,
-    named_data,
-    pair,
-    placed,
-    repeatable,
-    rows,
-    sample_counts,
-    window,
-)
+from simulate.objectives.additivity import UNKNOWN, all_coupling, gives_sum, model_mixing, rows_apart
+from simulate.objectives.batches import Batch, OtherDataError, cuts, rows, window
 from simulate.objectives.derivatives import slopes
-from simulate.objectives.forms import Form, Labels, asked_form, picked, returned_parts
-from simulate.objectives.heads import ChunkedObjective, Head, by_chunks, by_positions, head_of
-from simulate.objectives.losses import (
-    BatchLoss,
-    Count,
-    Loss,
-    Reduction,
-    by_element,
-    default_loss,
-    loss_of,
-    mean_denominator,
-    named_loss,
-    reduction_of,
-    require_order,
-    shaped,
-)
-from simulate.objectives.parameters import (
-    Leaves,
-    Parametric,
-    in_place,
-    parametric,
-    unwrapped,
-)
+from simulate.objectives.heads import Head, at_few, by_chunks, by_positions, head_of
+from simulate.objectives.loss_function import LossFunction
+from simulate.objectives.losses import Reduction
+from simulate.objectives.parameters import parametric
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import in_mode, preserve_state
 
 __all__ = ["Objective", "Reduction", "require_objective"]
 
 
-class Objective:
+class Objective(LossFunction):
     """Loss of a model on all data, as a function of its parameters.
 
     Parameters
@@ -140,129 +95,8 @@ class Objective:
     tensor([1.2000, 1.6000], dtype=torch.float64)
     """
 
-    def __init__(
-        self,
-        model: nn.Module | Callable[[Sequence[Tensor], Any], Tensor],
-        data: Any,
-        loss: Loss | str | None = None,
-        *,
-        parameters: Any = None,
-        reduction: Reduction | None = None,
-        count: Count | None = None,
-        training: bool = False,
-        chunk: int | None = None,
-        field: str | int | None = None,
-        group: Any = None,
-    ) -> None:
-        self.ranks = Ranks(group)
-        if training and self.ranks.several:
-            raise ValueError(
-                "training must be False with a group: random draws would differ between processes"
-            )
-        if isinstance(model, Objective):
-            raise ValueError("model must be a module or a function, got an Objective: use it as it is")
-        require_order("Objective", model, data, loss)
-        with self.ranks.together("an objective"):
-            model = unwrapped(model)
-            self.definition, self.model = model, model if isinstance(model, nn.Module) else None
-            found = parametric(model, parameters)
-            if isinstance(data, str | os.PathLike):
-
-                def run(inputs: Tensor) -> None:
-                    with preserve_state(self.model, training), torch.no_grad():
-                        found.call(found.parameters, placed(inputs, found.parameters[0]))
-
-                data = named_data(data, run)
-            self._explicit_loss = loss is not None
-            data, loss = self._with_loss(model, data, loss, found.parameters[0], chunk)
-            self.reduction = reduction_of(loss, reduction)
-            self._set_parameters(found)
-            self.form, self._inspected = Form(field), False
-            self._shape: tuple[int, ...] | None = None
-            self._head: Head | None = None
-            self._runs_again: bool | None = None
-            self._unchanged, self.takes_few = False, True
-            self.recordable: dict[str, bool] = {}
-            self.proven: dict[str, bool] = {}
-            self.training, self.criterion = training, loss
-            self._count, self._custom_count = (
-                mean_denominator(loss) if count is None else count,
-                count is not None,
-            )
-            self.answers: dict[str, Any] = {}
-            self.shapes = tuple(p.shape for p in self._parameters)
-            self.dtype, self.device = self._parameters[0].dtype, self._parameters[0].device
-            self._sizes = [p.numel() for p in self._parameters]
-            self.dim = sum(self._sizes)
-            self._chunk = None if chunk is None else _checks.natural("chunk", chunk)
-            if self._chunk is not None and training:
-                raise ValueError(
-                    "chunk must be None in training mode, where samples of a batch may affect each other"
-                )
-            self._labels = Labels(self.model, loss, field)
-            self._set_data(data)
-
-    def _set_parameters(self, found: Parametric) -> None:
-        self.ranks.require_reachable(found.parameters[0].device)
-        held = tuple(found.state(found.parameters).values()) or found.parameters
-        self.ranks.require_same(parameters=(found.names, *held), reduction=(self.reduction,))
-        self.names, self._parameters = found.names, found.parameters
-        self._call = found.call
-        self.fixed, self.state = found.fixed, found.state
-        self.originals = tuple(zip(found.names, found.originals, strict=True))
-        self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._parameters)
-
-    def _with_loss(
-        self, model: Any, data: Any, loss: Any, like: Tensor, chunk: int | None
-    ) -> tuple[Any, Loss]:
-        """Return data as pairs (inputs, targets), and the loss as a function of outputs and targets."""
-        if BatchLoss.takes_model(loss):
-            if not isinstance(model, nn.Module):
-                raise ValueError("model must be a module where loss takes (model, batch), got a function")
-            loss = BatchLoss(loss, model)
-            return loss.pairs(repeatable([data] if is_batch(data) else data, chunk), like), loss
-        if loss is not None:
-            return data, named_loss(loss)
-        with self.ranks.together("a loss"), preserve_state(None, training=False):
-            data = repeatable(data, chunk)
-            own = next((type(default_loss(pair(item)[1])) for item in data), None)
-            # a process of a group may hold no samples: it takes the loss of the others
-            found = next((kind for kind in self.ranks.gathered("a loss", own) if kind is not None), None)
-        if found is None:
-            raise ValueError("data must hold at least one sample, got none")
-        return data, found()
-
-    def _set_data(self, data: Any) -> None:
-        with self.ranks.together("the data"):
-            self.data, self._tally = repeatable(data, self._chunk), None
-            # a new dictionary: objectives on other data share the old one
-            self.answers = kept_answers(self.answers)
-            if self.training and isinstance(self.data, Stacked):
-                raise ValueError(
-                    "data must be batches in training mode, got single samples: give DataLoader(data, batch_size)"
-                )
-            sizes, first = list[tuple[int, float]](), None
-            with self.restored_after_reading():
-                for inputs, targets in self.given():
-                    first = first or (inputs, targets)
-                    sizes.append((rows(targets), self._count(targets)))
-        self.own_rows = sum(n for n, _ in sizes)
-        own = (self.own_rows, sum(n for _, n in sizes), len(sizes), sorted({n for n, _ in sizes}))
-        rows_of, samples_of, batches_of, sizes_of = zip(*self.ranks.gathered("sizes", own), strict=True)
-        self.rows, self.samples = sum(rows_of), sum(samples_of)
-        batch_sizes = sorted(set(itertools.chain(*sizes_of)), reverse=True)
-        self.several, self._largest = sum(batches_of) > 1, max(batch_sizes, default=0)
-        parts = (part.stop - part.start for n in batch_sizes for part in cuts(n, self._chunk or n))
-        self.sizes = tuple(sorted(set(parts), reverse=True))
-        if self.rows and not self._inspected:
-            holder = next(rank for rank, count in enumerate(rows_of) if count)
-            if first is not None:  # one sample, or all of a batch that cannot be cut
-                one = slice(0, 1) if cuttable(*first) else slice(None)
-                first = tuple(window(part, one) for part in first)
-            self._inspect_outputs(*of_one(self.ranks, holder, first, self._parameters[0]))
-            self._inspected = True
-        if not self.samples > 0:
-            raise ValueError("data must hold at least one sample, got none")
+    head: Head | None = None
+    """Last layer of the model, if it gives so many logits that they come in chunks of positions."""
 
     def with_data(self, data: Any, *, alone: bool = False) -> Objective:
         """Return the same loss on other data; `alone` if each process of a group holds all of these data."""
@@ -311,11 +145,6 @@ class Objective:
         return bool(self._labels.shifted)
 
     @property
-    def share(self) -> float:
-        """Factor of the loss of one sample in the loss of all data."""
-        return 1 / self.samples if self.reduction == "mean" else 1.0
-
-    @property
     def separable(self) -> bool:
         """Whether the loss of a batch is the mean, or sum, of the losses of any parts of it: `coupling` is empty."""
         return not self.coupling
@@ -353,21 +182,6 @@ class Objective:
         """
         return rows_apart(self)
 
-    @property
-    def pass_size(self) -> int:
-        """Largest number of samples in one pass, since more may not fit into memory."""
-        return self._largest if self._chunk is None else min(self._chunk, self._largest)
-
-    def data_key(self) -> Hashable:
-        """Return what tells the data from others: sizes, counts, and sums over all numbers."""
-        tally = self._tally
-        if tally is None or not tally.scale:  # without numbers, as of data in memory
-            tally = Tally()
-            for inputs, targets in self.given():
-                tally.add(inputs, targets)
-        counted = self._custom_count and self._count
-        return self.sizes, self.pass_size, self.own_rows, self.samples, counted, self.form, *tally.sums
-
     def sums(self) -> bool:
         """Return whether the loss function sums over the samples of a batch although it is declared a mean."""
         return gives_sum(self)
@@ -378,20 +192,12 @@ class Objective:
         cut = self._chunk is not None and self._largest > self._chunk
         return None if cut and not self.separable else self._chunk
 
-    def weight(self, targets: Any) -> float:
-        """Return the weight of a batch with these targets: the denominator of its mean, up to a constant factor."""
-        return self._count(targets)
-
-    def leaves(self) -> Leaves:
-        """Return the parameters as tensors that require gradients; the same tensors each time."""
-        return self._leaves
-
     @property
     def runs_again(self) -> bool:
         """Whether a backward pass calls parts of the model again, as checkpointing does; see `require_sound`."""
         if self._runs_again is None:
             with self.ranks.together("derivatives"):
-                asked = self.at_few()
+                asked = at_few(self)
                 self._runs_again = soundness.runs_again(asked)
                 self.proven = asked.proven
         return self._runs_again
@@ -430,20 +236,6 @@ class Objective:
         with mode(self.model, self.training), self.standing(self._leaves, needed=again):
             yield
 
-    def standing(self, leaves: Sequence[Tensor], *, needed: bool = True) -> AbstractContextManager[None]:
-        """Put the parameters into the module for the duration of a context, if `needed`; see `parameters.in_place`."""
-        if self.model is None or not needed:
-            return nullcontext()
-        return in_place(self.model, self.state(leaves))
-
-    def few(self, *, whole: bool = False) -> Batch:
-        """Return a few samples of the first batch that has several, for tests of model and loss.
-
-        Return the whole batch if `whole`, in training mode, or if it cannot be cut. Whether the loss splits into parts
-        is not tested.
-        """
-        return shared_probe_batch(self, whole=whole)
-
     def batches(self, *, empty: bool = False) -> Iterator[Batch]:
         """Yield all data once, on the device of the parameters. Call it within `preserve_state`.
 
@@ -474,61 +266,15 @@ class Objective:
                 if batch.factor or empty:  # the mean over no samples is NaN
                     yield batch
 
-    def outputs(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
-        """Return the outputs of the model for these parameters.
-
-        Raises
-        ------
-        ValueError
-            If the model returns no tensor or several, see `field`, or outputs that do not depend on the parameters
-            although they are to be differentiated.
-        """
-        outputs = self.form.turned(self.returned(leaves, inputs))
-        if outputs.is_complex():
-            raise ValueError(
-                f"model must return real numbers, got {outputs.dtype}; give real and imaginary parts"
-            )
-        if torch.is_grad_enabled() and not outputs.requires_grad and any(p.requires_grad for p in leaves):
-            raise ValueError(
-                "model must give outputs that depend on the parameters, got constants: look for no_grad and detach"
-            )
-        return outputs
-
-    def returned(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
-        """Return the tensor that the loss takes, with the axes in the model's order."""
-        return picked(self._call(leaves, inputs), self.form.field)
-
     def head_of(self, batch: Batch) -> Head | None:
         """Return the last layer if the logits of a batch come in chunks of positions, see `objectives.heads`."""
-        return self._head if isinstance(batch.targets, Tensor) and batch.targets.ndim == 2 else None
-
-    def at_few(self) -> Any:
-        """Return this objective, or one at a few positions if the model has a language-model head."""
-        return self if self._head is None else ChunkedObjective(self, self._head)
-
-    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """Return the term of the loss that this batch adds.
-
-        Raises
-        ------
-        ValueError
-            If the loss function does not give one finite number.
-        """
-        loss = loss_of(self.criterion, outputs, batch.targets)
-        if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
-            shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
-            raise ValueError(
-                f"loss must be one number for a batch, got {shape}; reduce it to its mean or sum"
-            )
-        if batch.factor and not bool(loss.isfinite()):
-            raise ValueError(f"loss must be finite, got {loss.item()}: check inputs, targets and parameters")
-        return loss.reshape(()) * batch.factor
+        return self.head if isinstance(batch.targets, Tensor) and batch.targets.ndim == 2 else None
 
     def value(self) -> float:
         """Return the loss of all data."""
         if not self._unchanged:
             with self.ranks.together("calls"), torch.no_grad():
-                soundness.require_unchanged(self.at_few())
+                soundness.require_unchanged(at_few(self))
             self._unchanged = True
         with preserve_state(self.model, self.training), torch.no_grad():
             return self._pass()[0]
@@ -554,24 +300,6 @@ class Objective:
         with self.measured(), torch.enable_grad():
             return self._pass(), self._pass()
 
-    def flat(self, tensors: Sequence[Tensor]) -> Tensor:
-        """Return tensors shaped like the parameters as one vector (dim,)."""
-        return torch.cat([t.reshape(-1) for t in tensors])
-
-    def split(self, vector: Tensor) -> Leaves:
-        """Return a vector (dim,) as tensors shaped like the parameters; a block (k, dim) adds a first axis."""
-        # one call of torch, without the checks in Python around it, which take as long as a small product
-        parts, first = vector.split_with_sizes(self._sizes, dim=-1), vector.shape[:-1]
-        return tuple(part.view(first + shape) for part, shape in zip(parts, self.shapes, strict=True))
-
-    def blocks(self) -> Mapping[str, slice]:
-        """Return the slice of each parameter in a vector (dim,), by name."""
-        ends = itertools.accumulate(s.numel() for s in self.shapes)
-        return {
-            name: slice(end - s.numel(), end)
-            for name, s, end in zip(self.names, self.shapes, ends, strict=True)
-        }
-
     def _pass(self) -> tuple[float, Tensor]:
         """Return the loss, and its gradient if gradients are recorded, else zeros."""
         value, total = 0.0, torch.zeros(self.dim, dtype=self.dtype, device=self.device)
@@ -588,65 +316,12 @@ class Objective:
                 total += self.flat(gradient) if gradient else 0.0
         return self.ranks.sum(value), self.ranks.total(total) if torch.is_grad_enabled() else total
 
-    def weighed(self, inputs: Any, targets: Any) -> Batch:
-        """Return a batch with its factor in the loss of all data."""
-        factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
-        return Batch(inputs, targets, factor)
-
-    def restored_after_reading(self) -> AbstractContextManager[None]:
-        """Restore the generators from which a loader may draw; data in memory draw nothing."""
-        guard = in_mode if isinstance(self.data, tuple | list) else preserve_state
-        return guard(self.model, self.training)
-
-    def given(self) -> Iterator[tuple[Any, Any]]:
-        """Yield the batches of the data, uncut and without empty ones."""
-        tally, loaded, like = Tally(), not isinstance(self.data, tuple | list), self._parameters[0]
-        for item in bounded(self.data):
-            first, second = pair(item)
-            inputs, targets = placed(first, like), placed(second, like)
-            if carries_labels(item):
-                inputs, targets = self._labels.parted(inputs, targets, self._call, self._parameters)
-            size = rows(targets)
-            if not cuttable(inputs, targets):
-                # a list of inputs means several arguments of the model, not a list of samples
-                if isinstance(first, list) and len(first) == size:
-                    raise ValueError(
-                        "inputs must be tensors with samples along the first axis,"
-                        f" got a list of {size} samples; stack them"
-                    )
-                if self._chunk is not None and size > self._chunk:
-                    got = " and ".join(map(str, sample_counts(inputs, targets)))
-                    raise ValueError(
-                        f"inputs and targets must have the same number of samples to be cut, got {got}"
-                    )
-            tally.add(inputs, targets, numbers=loaded)
-            if size:  # an empty batch adds nothing
-                yield inputs, targets if self._shape is None else targets.reshape(size, *self._shape)
-        self._tally = tally if self._tally is None else self._tally
-        self._tally.require(tally)
-
     def _inspect_outputs(self, inputs: Any, targets: Any) -> None:
-        """Call the model on one sample to find the axis of the classes, and whether its last layer gives the logits."""
-        with self.ranks.together("outputs"), preserve_state(self.model, False):
-            self.form = asked_form(
-                lambda given: self._call(self._parameters, given),
-                inputs,
-                targets,
-                loss=self.criterion,
-                field=self.form.field,
-            )
-            if isinstance(self.criterion, BatchLoss):
-                found = self._call(self._parameters, inputs)
-                self.criterion.look_at(returned_parts(found), picked(found, self.form.field))
-            single = isinstance(targets, Tensor) and targets.numel() == len(targets)
-            if single and by_element(self.criterion):
-                with torch.no_grad():
-                    shape = tuple(self.form.read(self._call(self._parameters, inputs)).shape[1:])
-                # with an explicit loss, one target for several outputs may be meant; torch warns of it
-                if shape != targets.shape[1:] and not (self._explicit_loss and math.prod(shape) > 1):
-                    self._shape = tuple(shaped(targets, shape).shape[1:])
-            if self.form.last and not self._custom_count and by_positions(self.criterion, self.reduction):
-                self._head = head_of(self, inputs)
+        """Look also whether the last layer of the model gives the logits."""
+        super()._inspect_outputs(inputs, targets)
+        if self.form.last and not self._custom_count and by_positions(self.criterion, self.reduction):
+            with self.ranks.together("outputs"), preserve_state(self.model, False):
+                self.head = head_of(self, inputs)
 
     def __repr__(self) -> str:
         """Return one line: model, number of parameters, number of samples, loss."""
@@ -672,3 +347,63 @@ def require_objective(call: str, objective: Any) -> None:
     if not isinstance(objective, Objective):
         got = type(objective).__name__
         raise ValueError(f"{call} takes an Objective, got {got}: call {call}(Objective(model, data, loss))")
+
+
+# --- losses that repeat -----------------------------------------------------------------------------
+
+_RULE = "data and model must give the same loss twice"
+
+
+def require_deterministic(objective: Objective) -> None:
+    """Compute the loss of all data twice and refuse one that does not repeat.
+
+    A loader that shuffles is allowed: the sum over all samples is the same in any order. It is refused if it drops the
+    last samples, or if the samples of a batch affect each other.
+
+    Raises
+    ------
+    ValueError
+        If loss or gradient differ by more than rounding, naming what draws at random.
+
+    Examples
+    --------
+    >>> model = nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 2))
+    >>> data = (torch.ones(4, 3), torch.tensor([0, 1, 1, 0]))
+    >>> require_deterministic(Objective(model, data, nn.CrossEntropyLoss()))
+    >>> require_deterministic(Objective(model, data, nn.CrossEntropyLoss(), training=True))
+    Traceback (most recent call last):
+    ValueError: data and model must give the same loss twice, got ...: dropout in training mode ('0')
+    """
+    try:
+        (value, gradient), (again, other) = objective.twice()
+    except OtherDataError:
+        raise ValueError(f"{_RULE}, got others at the second pass: {_cause(objective)}") from None
+    rounding = 1e4 * torch.finfo(objective.dtype).eps  # summing in another order changes less
+    same = abs(value - again) <= rounding * abs(value)
+    if same and float((gradient - other).abs().max()) <= rounding * float(gradient.abs().max()):
+        return
+    raise ValueError(f"{_RULE}, got {value!r} and {again!r}: {_cause(objective)}")
+
+
+def _cause(objective: Objective) -> str:
+    def training(kind: Any) -> str:
+        modules = objective.model.named_modules() if objective.model and objective.training else ()
+        return ", ".join(repr(name) for name, module in modules if isinstance(module, kind))
+
+    causes = list[str]()
+    if dropping := training(_DropoutNd):
+        causes.append(f"dropout in training mode ({dropping})")
+    loader: Any = objective.data
+    sampler = loader.sampler if isinstance(loader, DataLoader) else None
+    if sampler is not None and not isinstance(sampler, SequentialSampler):
+        if normalising := training(_BatchNorm):
+            causes.append(
+                f"a loader that shuffles under batch normalisation in training mode ({normalising})"
+            )
+        if loader.drop_last:
+            causes.append("a loader that shuffles and drops the last samples (drop_last=True)")
+        if not isinstance(sampler, RandomSampler) or (
+            sampler.replacement or sampler.num_samples < len(sampler.data_source)
+        ):
+            causes.append("a sampler that chooses samples at random")
+    return "; ".join(causes) or "the model or the data draw random numbers of their own"

@@ -25,115 +25,24 @@ or where the loss curves within the smallest step, differences are inconclusive 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.dropout import _DropoutNd
-from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 
 from simulate import _memory
 from simulate.activations import ACTIVATIONS
 from simulate.networks import LeNet5, Mlp
-from simulate.objectives.batches import Batch, OtherDataError, copied, placed, tensors
+from simulate.objectives.batches import Batch, copied, placed, tensors
 from simulate.objectives.derivatives import alike, graph_nodes, normal, slopes
 from simulate.objectives.fingerprints import fingerprint, hooked, remembered
+from simulate.objectives.loss_function import LossFunction
 from simulate.objectives.losses import loss_of
 from simulate.objectives.parameters import HALVES, Leaves, doubled
-from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import preserve_state
-
-
-class ObjectiveLike(Protocol):
-    """Protocol for objectives: the part of `Objective` that checks use, whose attributes are described there."""
-
-    criterion: Any
-    reduction: Any
-    definition: Any
-    model: nn.Module | None
-    training: bool
-    device: torch.device
-    dim: int
-    names: tuple[str, ...]
-    originals: tuple[tuple[str, Tensor], ...]
-    fixed: Mapping[str, Tensor]
-    takes_few: bool
-    proven: dict[str, bool]
-    dtype: torch.dtype
-    data: Any
-    state: Any
-    answers: dict[str, Any]
-    sizes: tuple[int, ...]
-    several: bool
-    own_rows: int
-    ranks: Ranks
-
-    def leaves(self) -> tuple[Tensor, ...]:
-        """Return the parameters."""
-        ...
-
-    def outputs(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
-        """Return the outputs of the model."""
-        ...
-
-    def weight(self, targets: Any) -> float:
-        """Return the weight of a batch with these targets in a mean over batches."""
-        ...
-
-    def returned(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
-        """Return the tensor that the loss takes, with the axes in the model's order."""
-        ...
-
-    def weighed(self, inputs: Any, targets: Any) -> Batch:
-        """Return a batch with its factor in the loss of all data."""
-        ...
-
-    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """Return the term of the loss that a batch adds."""
-        ...
-
-    def restored_after_reading(self) -> AbstractContextManager[None]:
-        """Restore the generators from which data may draw."""
-        ...
-
-    def data_key(self) -> Hashable:
-        """Return what tells the data from others."""
-        ...
-
-    def given(self) -> Iterator[tuple[Any, Any]]:
-        """Yield the batches of the data, uncut."""
-        ...
-
-    def at_few(self) -> Any:
-        """Return this objective, or a cheaper one at a few positions of a language model."""
-        ...
-
-    @property
-    def pass_size(self) -> int:
-        """Largest number of samples in one pass."""
-        ...
-
-    @property
-    def coupling(self) -> str:
-        """Reason why the loss of a batch does not split into losses of its parts; empty if it does."""
-        ...
-
-    def few(self, *, whole: bool = False) -> Batch:
-        """Return a few samples."""
-        ...
-
-    def standing(self, leaves: Sequence[Tensor], *, needed: bool = True) -> AbstractContextManager[None]:
-        """Put the parameters into the module for the duration of a context."""
-        ...
-
-    def twice(self) -> tuple[tuple[float, Tensor], tuple[float, Tensor]]:
-        """Return loss and gradient of all data, computed twice."""
-        ...
-
 
 _PARTS = {
     *(Mlp, LeNet5, nn.Sequential, nn.ModuleList, nn.Linear, nn.Conv2d, nn.ReLU, nn.MaxPool2d, nn.AvgPool2d),
@@ -147,7 +56,7 @@ _SOUND: dict[Hashable, dict[str, bool]] = {}
 """Keys of losses whose derivatives agreed with differences, each with the products for which both modes agreed too."""
 
 
-def runs_again(objective: ObjectiveLike) -> bool:
+def runs_again(objective: LossFunction) -> bool:
     """Refuse unsound derivatives; return whether the backward pass may call parts of the model again (checkpointing).
 
     What was found right holds for all objectives with its key, see `simulate.objectives.fingerprints`.
@@ -177,7 +86,7 @@ def runs_again(objective: ObjectiveLike) -> bool:
     return False
 
 
-def key_of(objective: ObjectiveLike) -> Hashable | None:
+def key_of(objective: LossFunction) -> Hashable | None:
     """Return the key of model, loss and mode, see `simulate.objectives.fingerprints`; None if there is none."""
     known = objective.answers
     if "key" not in known:
@@ -194,7 +103,7 @@ def key_of(objective: ObjectiveLike) -> Hashable | None:
     return known["key"]
 
 
-def _copied_leaves(objective: ObjectiveLike) -> Leaves:
+def _copied_leaves(objective: LossFunction) -> Leaves:
     return tuple(leaf.detach().clone().requires_grad_() for leaf in objective.leaves())
 
 
@@ -203,7 +112,7 @@ def _plain_saving() -> AbstractContextManager[Any]:
     return torch.autograd.graph.disable_saved_tensors_hooks(_CUSTOM_HOOKS)
 
 
-def _check_derivatives(objective: ObjectiveLike) -> tuple[bool, bool]:
+def _check_derivatives(objective: LossFunction) -> tuple[bool, bool]:
     """Return whether parts run again in the backward pass, and whether derivatives agree beyond doubt."""
     with _require_grad(objective.originals), torch.enable_grad():
         batch = _tested_batch(objective)
@@ -231,7 +140,7 @@ def _check_derivatives(objective: ObjectiveLike) -> tuple[bool, bool]:
     return again, sure
 
 
-def require_unchanged(objective: ObjectiveLike) -> None:
+def require_unchanged(objective: LossFunction) -> None:
     """Refuse a model or loss that changes its arguments, or gives another result in a second call.
 
     Raises
@@ -259,7 +168,7 @@ def mean_output(outputs: Tensor, _: Any) -> Tensor:
     return outputs.mean()
 
 
-def trusted(objective: ObjectiveLike) -> bool:
+def trusted(objective: LossFunction) -> bool:
     """Return whether the model is from `simulate.networks`, the loss from torch, and neither was modified.
 
     Thousands of such networks are measured, and the checks would take longer than many of the measurements.
@@ -284,7 +193,7 @@ def _is_unmodified(part: Any) -> bool:
 # --- calls --------------------------------------------------------------------------------------------------------
 
 
-def _tested_batch(objective: ObjectiveLike) -> Batch | None:
+def _tested_batch(objective: LossFunction) -> Batch | None:
     """Return a few samples, or a whole batch if model or loss need one; None if neither runs."""
     for whole in (False, True):
         batch = objective.few(whole=whole)
@@ -295,7 +204,7 @@ def _tested_batch(objective: ObjectiveLike) -> Batch | None:
     return None
 
 
-def _loss_twice(objective: ObjectiveLike, batch: Batch) -> tuple[Any] | None:
+def _loss_twice(objective: LossFunction, batch: Batch) -> tuple[Any] | None:
     """Return the loss after two calls on copies of the arguments; refuse side effects. None if the first call fails."""
     leaves = _copied_leaves(objective)
     copies = copied((batch.inputs, batch.targets))
@@ -358,9 +267,7 @@ def _equal(one: Tensor, other: Tensor) -> bool:
 # --- the graph ----------------------------------------------------------------------------------------------------
 
 
-def _gradient_and_loss(
-    objective: ObjectiveLike, batch: Batch
-) -> tuple[Sequence[Tensor | None], Tensor, bool]:
+def _gradient_and_loss(objective: LossFunction, batch: Batch) -> tuple[Sequence[Tensor | None], Tensor, bool]:
     """Return gradient and loss with their graphs, and whether the backward pass may call the model again."""
     try:
         with _plain_saving():
@@ -375,7 +282,7 @@ def _gradient_and_loss(
 
 
 def _backward(
-    objective: ObjectiveLike, batch: Batch, *, again: bool
+    objective: LossFunction, batch: Batch, *, again: bool
 ) -> tuple[Sequence[Tensor | None], Tensor, bool]:
     """Return gradient and loss, and whether the backward pass called a module."""
     leaves = objective.leaves()
@@ -416,7 +323,7 @@ def _require_grad(originals: Sequence[tuple[str, Tensor]]) -> Iterator[None]:
             tensor.requires_grad_(False)
 
 
-def _require_no_closure(objective: ObjectiveLike, loss: Tensor, gradient: Sequence[Tensor | None]) -> None:
+def _require_no_closure(objective: LossFunction, loss: Tensor, gradient: Sequence[Tensor | None]) -> None:
     """Refuse a loss that uses the original parameters instead of the copies it is given, say in a penalty."""
     nodes = graph_nodes([loss, *gradient])
     leaves = {id(node.variable) for node in nodes if hasattr(node, "variable")}
@@ -448,7 +355,7 @@ _ROUNDINGS = 1e3
 """Largest rounding error, in units of the last place, of a loss whose sum alone is rounded."""
 
 
-def _contradictions(objective: ObjectiveLike, batch: Batch, *, again: bool) -> tuple[set[int], bool]:
+def _contradictions(objective: LossFunction, batch: Batch, *, again: bool) -> tuple[set[int], bool]:
     """Return where differences contradict the derivatives: 0 for the loss, i + 1 for part i of its gradient.
 
     With it, whether they agree beyond doubt: everywhere, and with no part of the gradient that is zero.
@@ -495,7 +402,7 @@ class _Difference(NamedTuple):
 class _Line:
     """The loss and the parts of its gradient on a line through the parameters, in double precision."""
 
-    def __init__(self, objective: ObjectiveLike, batch: Batch, seed: int, *, again: bool) -> None:
+    def __init__(self, objective: LossFunction, batch: Batch, seed: int, *, again: bool) -> None:
         self._objective, self._again = objective, again
         self._start = tuple(leaf.detach().double() for leaf in objective.leaves())
         self._inputs, self._targets = (placed(p, self._start[0]) for p in (batch.inputs, batch.targets))
@@ -624,64 +531,3 @@ def padding_rows(ends: Tensor, leaves: Sequence[Tensor]) -> list[tuple[int, int]
             "an embedding with padding_idx must look up a parameter itself, got a computed matrix"
         )
     return [(places[id(looked_up)], row) for looked_up, row in found]
-
-
-# --- deterministic losses, checked by computing them twice ----------------------
-
-_RULE = "data and model must give the same loss twice"
-
-
-def require_deterministic(objective: ObjectiveLike) -> None:
-    """Compute the loss of all data twice and refuse one that does not repeat.
-
-    A loader that shuffles is allowed: the sum over all samples is the same in any order. It is refused if it drops the
-    last samples, or if the samples of a batch affect each other.
-
-    Raises
-    ------
-    ValueError
-        If loss or gradient differ by more than rounding, naming what draws at random.
-
-    Examples
-    --------
-    >>> from simulate.objectives import Objective
-    >>> model = nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 2))
-    >>> data = (torch.ones(4, 3), torch.tensor([0, 1, 1, 0]))
-    >>> require_deterministic(Objective(model, data, nn.CrossEntropyLoss()))
-    >>> require_deterministic(Objective(model, data, nn.CrossEntropyLoss(), training=True))
-    Traceback (most recent call last):
-    ValueError: data and model must give the same loss twice, got ...: dropout in training mode ('0')
-    """
-    try:
-        (value, gradient), (again, other) = objective.twice()
-    except OtherDataError:
-        raise ValueError(f"{_RULE}, got others at the second pass: {_cause(objective)}") from None
-    rounding = 1e4 * torch.finfo(objective.dtype).eps  # summing in another order changes less
-    same = abs(value - again) <= rounding * abs(value)
-    if same and float((gradient - other).abs().max()) <= rounding * float(gradient.abs().max()):
-        return
-    raise ValueError(f"{_RULE}, got {value!r} and {again!r}: {_cause(objective)}")
-
-
-def _cause(objective: ObjectiveLike) -> str:
-    def training(kind: Any) -> str:
-        modules = objective.model.named_modules() if objective.model and objective.training else ()
-        return ", ".join(repr(name) for name, module in modules if isinstance(module, kind))
-
-    causes = list[str]()
-    if dropping := training(_DropoutNd):
-        causes.append(f"dropout in training mode ({dropping})")
-    loader = objective.data
-    sampler = loader.sampler if isinstance(loader, DataLoader) else None
-    if sampler is not None and not isinstance(sampler, SequentialSampler):
-        if normalising := training(_BatchNorm):
-            causes.append(
-                f"a loader that shuffles under batch normalisation in training mode ({normalising})"
-            )
-        if loader.drop_last:
-            causes.append("a loader that shuffles and drops the last samples (drop_last=True)")
-        if not isinstance(sampler, RandomSampler) or (
-            sampler.replacement or sampler.num_samples < len(sampler.data_source)
-        ):
-            causes.append("a sampler that chooses samples at random")
-    return "; ".join(causes) or "the model or the data draw random numbers of their own"

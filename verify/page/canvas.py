@@ -31,6 +31,8 @@ LEFT, RIGHT, ABOVE, BELOW = 30.0, 12.0, 17.0, 30.0
 LETTERS, LINE, APART = 20, 11.0, 2.5
 """Letters in a line of the name of a line, points from one to the next, and points more between two names."""
 
+_INDEX = re.compile("(?<![A-Za-z])([A-Za-zα-ωΓ])_([A-Za-z]+)")
+
 _TICKS: Any = {"length": 3, "width": 0.8, "pad": 2.5, "labelsize": 9.5, "labelcolor": PALETTE["muted"]}
 
 
@@ -74,6 +76,8 @@ def dress(axes: Axes, x: Scale, y: Scale, *, left: float = LEFT, above: float = 
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda at, _, texts=scale.texts: _tick(at, texts)))
         axis.set_tick_params(which="major", **_TICKS)
+        for label in axis.get_ticklabels():
+            label.set_parse_math(True)
     style: Any = {"fontsize": 10, "color": PALETTE["muted"], "parse_math": True, "annotation_clip": False}
     offset: Any = {"textcoords": "offset points", "va": "top"}
     axes.annotate(x.name, (1, 0), (0, -17), "axes fraction", ha="right", **offset, **style)
@@ -121,6 +125,15 @@ def points_per_pixel(axes: Axes) -> float:
     return 72 / figure.dpi if figure is not None else 1.0
 
 
+def with_indices(text: str) -> str:
+    r"""Return a text for `parse_math`, whose letters have their indices below them.
+
+    >>> with_indices("d σ_e in $")
+    'd $\\mathregular{σ_{e}}$ in \\$'
+    """
+    return _INDEX.sub(r"$\\mathregular{\1_{\2}}$", text.replace("$", r"\$"))
+
+
 def lines_of(name: str) -> list[str]:
     r"""Return a name in short lines, which do not part a sign from its numbers.
 
@@ -157,6 +170,6 @@ def name_lines(axes: Axes, piece: float = 0.0) -> None:
             lead.set(transform=axes.transAxes, clip_on=False, label="_")
             axes.add_artist(lead)
         axes.annotate(
-            text, (1, middle), (piece + 4, 0), "axes fraction", textcoords="offset points", va="center", fontsize=9.5,
-            color=line.get_color(), linespacing=1.0, annotation_clip=False,
+            with_indices(text), (1, middle), (piece + 4, 0), "axes fraction", textcoords="offset points", va="center",
+            fontsize=9.5, color=line.get_color(), linespacing=1.0, annotation_clip=False, parse_math=True,
         )  # fmt: skip

@@ -19,7 +19,7 @@ from matplotlib.textpath import text_to_path
 from numpy.typing import NDArray
 
 from verify.page import wording
-from verify.page.canvas import ABOVE, BELOW, LEFT, RIGHT, points_per_pixel
+from verify.page.canvas import ABOVE, BELOW, LEFT, RIGHT, points_per_pixel, with_indices
 from verify.page.theme import PALETTE
 from verify.results import PointOutcome
 
@@ -87,7 +87,7 @@ def stack(
     total = top + sum(heights) + FOOT * bool(mark) + 2 * EDGE
     figure = Figure(figsize=(width / 72, total / 72), label=label)
     FigureCanvasAgg(figure)
-    small: Any = {"color": PALETTE["muted"], "va": "top", "parse_math": False}
+    small: Any = {"color": PALETTE["muted"], "va": "top", "parse_math": True}
     y = total - EDGE
     if heading:
         heading.draw(figure, EDGE, y, width - 2 * EDGE)
@@ -100,7 +100,9 @@ def stack(
             panel.draw(figure.add_axes((x / width, base / total, inside / width, panel.height / total)))
         y -= height
         for k, line in enumerate(reversed(notes), 1):
-            figure.text(EDGE / width, (y + NOTE * LEADING * k) / total, line, fontsize=NOTE, **small)
+            figure.text(
+                EDGE / width, (y + NOTE * LEADING * k) / total, with_indices(line), fontsize=NOTE, **small
+            )
     if mark:
         figure.text(1 - EDGE / width, (y - 2) / total, mark, fontsize=7.0, ha="right", **small)
     return figure

@@ -39,12 +39,10 @@ _WRITTEN = (
     (r"\\[td]frac(?![A-Za-z])", r"\\frac"),
     (rf"\\frac\s*{_ONE}\s*{_ONE}", r"\\frac{\1}{\2}"),
     (rf"\\frac\s*{_ONE}\s*(?={{)", r"\\frac{\1}"),
-    (rf"(\\frac\s*{{[^{{}}]*}})\s*{_ONE}", r"\1{\2}"),
     (rf"\\(sqrt|mathbf|mathcal)\s*{_ONE}", r"\\\1{\2}"),
     (r"\\(text|display)style(?![A-Za-z])", ""),
     (r"\\implies(?![A-Za-z])", r"\\Rightarrow "),
     (r"\\iff(?![A-Za-z])", r"\\Leftrightarrow "),
-    (r"\\!", ""),
 )
 """LaTeX that matplotlib cannot parse, as patterns, and their replacements."""
 

@@ -42,6 +42,7 @@ from verify.page.canvas import (
     lines_of,
     name_lines,
     points_per_pixel,
+    with_indices,
 )
 from verify.page.drawing import (
     DASHES,
@@ -175,8 +176,7 @@ def _named(row: Row, words: str, room: float) -> tuple[str, float]:
     """The name of an axis in lines, with the letter that its paper has for it, and the height of all lines but one."""
     lines = in_lines(typeset(words), room - 30, 10.0)
     letter = next((latex for latex, said in row.symbols.items() if said in (words, f"number of {words}")), "")
-    escaped = "\n".join(lines).replace("$", r"\$")
-    return f"{escaped} {mathtext(letter)}".strip(), 12.2 * max(len(lines) - 1, 0)
+    return f"{with_indices(chr(10).join(lines))} {mathtext(letter)}".strip(), 12.2 * max(len(lines) - 1, 0)
 
 
 def _value_limits(view: View, margin: float) -> Limits:
@@ -338,7 +338,9 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     last, shown = 0.5 - len(points), {float(-place): name for place, name in enumerate(names)}
 
     def draw(axes: Axes) -> None:
-        lines = Scale(title, (last, 0.5), [*shown], texts=shown)
+        lines = Scale(
+            title, (last, 0.5), [*shown], texts={at: with_indices(name) for at, name in shown.items()}
+        )
         dress(axes, x._replace(name=along), lines, left=left, above=above)
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0, pad=6)
@@ -379,9 +381,16 @@ def _write(
     **style: Any,
 ) -> None:  # fmt: skip
     """Write outside of a frame, so many points from a place."""
-    style = {"color": PALETTE["muted"], "va": "center_baseline", "ha": "right", "parse_math": False} | style
+    style = {"color": PALETTE["muted"], "va": "center_baseline", "ha": "right", "parse_math": True} | style
     axes.annotate(
-        text, at, offset, coords, textcoords="offset points", fontsize=9, annotation_clip=False, **style
+        with_indices(text),
+        at,
+        offset,
+        coords,
+        textcoords="offset points",
+        fontsize=9,
+        annotation_clip=False,
+        **style,
     )
 
 

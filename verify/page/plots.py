@@ -149,8 +149,9 @@ def to_svg(figure: Figure) -> str:
 
 
 def _compact(text: str) -> str:
-    """Without indents, names of groups, digits below a hundredth of a point and styles that are said twice."""
-    text = re.sub(rf'<g id="{TIP}([^"]*)">', r"<g><title>\1</title>", re.sub(r"\n\s+<", "<", text))
+    """Without comments, indents, names of groups, digits below a hundredth of a point and repeated styles."""
+    text = re.sub(r"<!--.*?-->\s*|\n\s+(?=<)", "", text)
+    text = re.sub(rf'<g id="{TIP}([^"]*)">', r"<g><title>\1</title>", text)
     text = re.sub(r'<g id="[^"]*"\s*/>', "", re.sub(r'<g id="[^"]*">', "<g>", text))
     text = re.sub(r' transform="rotate\(-0 [^"]*\)"', "", text)
     text = re.sub(r' (?:d|x|y)="[^"]*"', lambda found: _rounded(found.group()), text)

@@ -21,7 +21,6 @@ def add(commands: Any, command: Command) -> None:
         measure,
         ("--top", "number of largest eigenvalues (default 10)", "N", int, 10),
         ("--layers", "measure each layer too (50 passes per layer)"),
-        ("--factors", "errors of KFAC and EKFAC (13 passes per layer)"),
         ("--tolerance", "relative standard error to aim for (default 0.05)", "SHARE", float, 0.05),
         (
             "--budget",

@@ -16,8 +16,8 @@ from simulate.modules.logit_derivatives import logit_derivatives
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.objectives import Objective
+from simulate.objectives.objective import require_deterministic
 from simulate.objectives.restoring import preserve_state, seed_generators
-from simulate.objectives.soundness import require_deterministic
 
 X = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(5) % 4

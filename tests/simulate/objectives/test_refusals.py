@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy, dropout
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset, WeightedRandomSampler
 
 from simulate.objectives import Objective, batches
-from simulate.objectives.soundness import require_deterministic
+from simulate.objectives.objective import require_deterministic
 from simulate.operators import hessian
 from tests.simulate.models_and_data import BUILDERS, case
 from tests.simulate.objectives.language import CausalModel, OddModel, batch, tokens

@@ -19,7 +19,7 @@ from verify.practice.plan import pages as plan_pages, plan_problem
 def html() -> dict[str, str]:
     given = small_problem(nn.Tanh())
     return {
-        "measure": pages.measurement_page(measure_problem(given, top=3, layers=True, factors=True)),
+        "measure": pages.measurement_page(measure_problem(given, top=3, layers=True)),
         "plan": plan_pages.plan_page(plan_problem(given, [2, 4], steps=10)),
     }
 

@@ -23,10 +23,10 @@ from simulate.objectives import Objective
 from simulate.objectives.batches import DIGITS, is_batch, joined, named_data, placed, repeatable, rows, window
 from simulate.objectives.forms import Labels
 from simulate.objectives.losses import LOSSES, BatchLoss, default_loss, fitting, named_loss, require_order
+from simulate.objectives.objective import require_deterministic
 from simulate.objectives.parameters import Parametric, parametric, require_ready, unwrapped
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import preserve_state
-from simulate.objectives.soundness import require_deterministic
 from verify.escapes import escaped
 from verify.practice.loading import language
 from verify.practice.loading.checkpoints import restore

@@ -26,7 +26,6 @@ from verify.practice.loading import Problem, asked_problem
 from verify.practice.loading.foreign import measured
 from verify.practice.measure import zone as zones
 from verify.practice.measure.budget import DEFAULT, FIRST, GAUSS_NEWTON, HESSIAN, Budget
-from verify.practice.measure.kronecker import factor_passes, factors_of, measured_factors
 from verify.practice.measure.layers import LAYER_PASSES, layered, layers_of, least_layer
 from verify.practice.measure.lines import LINE_POINTS, loss_line
 from verify.practice.measure.matrices import (
@@ -41,7 +40,6 @@ from verify.practice.measure.matrices import (
 )
 from verify.practice.measure.measurement import (
     Eigenvalue,
-    Factors,
     Layer,
     LossLine,
     Matrix,
@@ -84,7 +82,6 @@ def measure(
     top: int = 10,
     seed: int = 0,
     layers: bool = False,
-    factors: bool = False,
     budget: float | None = None,
     tolerance: float = 0.05,
     samples: int | None = None,
@@ -114,8 +111,6 @@ def measure(
         Of all random vectors, and of the choice of `samples`.
     layers
         Whether the Hessian is measured layer by layer too.
-    factors
-        Whether to measure how far Kronecker factors are from the Gauss-Newton matrix.
     budget
         Most passes of the whole measurement, never exceeded. A pass costs as much as one forward and one backward
         pass over all samples; a product of a vector with the Hessian counts 2.5 of them, with the Gauss-Newton matrix
@@ -174,7 +169,6 @@ def measure(
             budget=budget,
             tolerance=tolerance,
             layers=layers,
-            factors=factors,
             tell=tell,
         )
 
@@ -187,7 +181,6 @@ def measure_problem(
     budget: float | None = None,
     tolerance: float = 0.05,
     layers: bool = False,
-    factors: bool = False,
     tell: Tell | None = None,
 ) -> Measurement:
     """Measure a model whose data and loss have been put together.
@@ -196,7 +189,7 @@ def measure_problem(
     ----------
     problem
         Model, data and loss, see `loading.problem`.
-    top, seed, budget, tolerance, layers, factors
+    top, seed, budget, tolerance, layers
         As in `measure`.
     tell
         Called with the name of the part at work and the share of all work that is done.
@@ -204,22 +197,19 @@ def measure_problem(
     Raises
     ------
     ValueError
-        If `top`, `seed`, `budget` or `tolerance` is out of its domain, something does not fit into memory, model and
-        loss have no second derivatives, or `factors` are asked for and the model has none.
+        If `top`, `seed`, `budget` or `tolerance` is out of its domain, something does not fit into memory, or model and
+        loss have no second derivatives.
     """
     started, objective = time.monotonic(), problem.objective
     count = min(natural("top", top), objective.dim)
     if not (isinstance(tolerance, int | float) and 0 < tolerance < math.inf):
         raise ValueError(f"tolerance must be a positive number, got {tolerance!r}")
-    named = layers_of(objective.blocks()) if layers or factors else {}
-    # A stream for each part: whether layers or factors are asked for changes no other number.
+    named = layers_of(objective.blocks()) if layers else {}
+    # A stream for each part: whether layers are asked for changes no other number.
     streams = np.random.default_rng(require_seed(seed)).spawn(8)
     by_layer: tuple[Layer, ...] = ()
-    near: Factors | None = None
     with measured():
-        later = len(named) * layers, factor_passes(len(named)) * factors
-        spent = _budget(problem, budget, count, *later, tell)
-        own = factors_of(objective) if factors else None  # refused before anything takes long
+        spent = _budget(problem, budget, count, len(named), tell)
         spent.spend(_START)
         loss, gradient, warnings = objective.value(), objective.gradient(), setup_warnings(problem)
         pair = _Pair(problem, spent, streams, count, tolerance)
@@ -232,10 +222,6 @@ def measure_problem(
             with spent.part(_LAYERS):
                 size = first.matrix.frobenius
                 by_layer = layered(pair.hessian, named, size, streams[6], spent, tolerance)
-        if own is not None:
-            with spent.part(_FACTORS):
-                near, nothing = measured_factors(pair.gauss_newton, own, streams[7], spent)
-                warnings = (*warnings, *nothing)
     return Measurement(
         name=problem.name,
         parameters=objective.dim,
@@ -254,7 +240,6 @@ def measure_problem(
         coupling=objective.coupling,
         largest_rate=_rate(first.matrix.top[0]),
         layers=by_layer,
-        factors=near,
         lines=lines,
         doubts=warnings,
         short="; ".join(_open_parts(problem, first, second, noise, lines, by_layer)),
@@ -266,33 +251,26 @@ def measure_problem(
 
 _EIGENVALUES, _ESTIMATES = "largest eigenvalues", "traces, norms and densities"
 _LAYERS, _LINES = "layers", "loss along the first eigenvector"
-_FACTORS, _NOISE = "Kronecker factors", "noise of the samples"
+_NOISE = "noise of the samples"
 
 
-def _budget(
-    problem: Problem, budget: float | None, count: int, layers: int, factors: float, tell: Tell | None
-) -> Budget:
+def _budget(problem: Problem, budget: float | None, count: int, layers: int, tell: Tell | None) -> Budget:
     """Return the budget, with passes laid aside for the parts that come last."""
     # What takes much of the budget is measured only if the rest leaves it.
     most = (budget if isinstance(budget, int | float) else DEFAULT) / 4
     noise = sum(passes for passes in _noise_passes(problem).values() if passes <= most)
-    aside = {_LINES: _LINE_PASSES, _NOISE: noise}
-    more = {_LAYERS: (LAYER_PASSES - least_layer()) * layers, _FACTORS: factors}
-    least = {_LAYERS: least_layer() * layers}
+    aside = {_LINES: _LINE_PASSES, _NOISE: noise, _LAYERS: LAYER_PASSES * layers}
     if budget is None:
-        aside |= {name: passes + least.get(name, 0.0) for name, passes in more.items()}
-        return Budget(DEFAULT + aside[_LAYERS] + aside[_FACTORS], tell, aside)
+        return Budget(DEFAULT + aside[_LAYERS], tell, aside)
     # short chains, and two probes
-    dim = problem.objective.dim
-    steps = min(count + 1 + MARGIN, dim) + 2
-    fewest = math.ceil(_START + 2 * FIRST + steps * (HESSIAN + GAUSS_NEWTON) + least[_LAYERS])
+    steps, least = min(count + 1 + MARGIN, problem.objective.dim) + 2, least_layer() * layers
+    fewest = math.ceil(_START + 2 * FIRST + steps * (HESSIAN + GAUSS_NEWTON) + least)
     if isinstance(budget, bool) or not isinstance(budget, int | float) or not fewest <= budget < math.inf:
         raise ValueError(f"budget must be at least {fewest} passes to measure this, got {budget!r}")
-    aside |= more
+    aside[_LAYERS] -= least
     share = min(1.0, (budget - fewest) / 2 / sum(aside.values()))
-    return Budget(
-        budget, tell, {name: share * passes + least.get(name, 0.0) for name, passes in aside.items()}
-    )
+    aside = {name: share * passes for name, passes in aside.items()}
+    return Budget(budget, tell, aside | {_LAYERS: aside[_LAYERS] + least})
 
 
 def _open_parts(

@@ -46,6 +46,7 @@ class Budget:
         self, limit: float, tell: Tell | None = None, aside: Mapping[str, float] | None = None
     ) -> None:
         self.limit, self.spent, self.products = limit, 0.0, 0
+        self._first_limit = limit
         self._tell, self._part, self._aside = tell, "", dict(aside or {})
 
     @property
@@ -85,8 +86,8 @@ class Budget:
             )
         self.spent += passes
         if self._tell is not None:
-            # without a limit, some further passes and then the default budget are to come
-            whole = min(self.limit, self.spent + DEFAULT)
+            # while there is no limit, the whole budget is still to come
+            whole = self.limit if self.limit < math.inf else self.spent + self._first_limit
             self._tell(self._part, self.spent / whole)
 
     def on(self, operator: Operator, each: float) -> Operator:

@@ -31,7 +31,6 @@ def run_measure(options: argparse.Namespace) -> int:
                 budget=options.budget,
                 tolerance=options.tolerance,
                 layers=options.layers,
-                factors=options.factors,
                 tell=tell,
             )
         text = pages.measurement_json(found) if options.json else pages.measurement_text(found)

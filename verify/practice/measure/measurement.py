@@ -125,40 +125,6 @@ class Layer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LayerFactors:
-    """Errors |G - K| / |G| of the Kronecker factors K of one layer against its block G of the Gauss-Newton matrix."""
-
-    name: str
-    parameters: int
-    kfac: Number
-    ekfac: Number
-
-
-@dataclass(frozen=True, kw_only=True)
-class Factors:
-    """Errors of block-diagonal matrices of Kronecker factors against the Gauss-Newton matrix, in Frobenius norms.
-
-    Attributes
-    ----------
-    kfac, ekfac
-        |G - K| / |G| of the whole matrix.
-    between
-        Share of |G|^2 that lies between layers, where both approximations are zero.
-    kfac_largest, ekfac_largest
-        Largest eigenvalue of K over that of G.
-    layers
-        Block by block.
-    """
-
-    kfac: Number
-    ekfac: Number
-    between: Number
-    kfac_largest: float
-    ekfac_largest: float
-    layers: tuple[LayerFactors, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class LossLine:
     """The loss along a direction, at distances from the parameters as they are; None where it is no number.
 
@@ -225,8 +191,6 @@ class Measurement(Result):
         2/lambda_1: full-batch gradient descent is stable below; None without positive curvature.
     layers
         Block by block, where asked for.
-    factors
-        How far Kronecker factors are from the Gauss-Newton matrix, where asked for, else None.
     lines
         The loss along the first eigenvectors of the Hessian.
     doubts
@@ -256,7 +220,6 @@ class Measurement(Result):
     coupling: str
     largest_rate: Number | None
     layers: tuple[Layer, ...]
-    factors: Factors | None
     lines: tuple[LossLine, ...]
     doubts: tuple[str, ...]
     short: str

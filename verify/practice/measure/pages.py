@@ -76,7 +76,7 @@ def write_measurement(found: Measurement, folder: Path) -> Path:
 
 def measurement_text(found: Measurement) -> str:
     """Return the measurement as text for a terminal."""
-    lines = [*_wrapped(_heading(found)), "", *_table(found), "", *_layers(found), *_factors(found)]
+    lines = [*_wrapped(_heading(found)), "", *_table(found), "", *_layers(found)]
     lines += _wrapped(_rest(found))
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
@@ -128,20 +128,6 @@ def _layers(found: Measurement) -> Iterator[str]:
     yield from terminal.fitted_table(head, rows)
     rest = f"{100 * share_between_layers(found):.1f} %"
     yield f"share: of the squared Frobenius norm; {rest} of it lies between layers"
-    yield ""
-
-
-def _factors(found: Measurement) -> Iterator[str]:
-    if found.factors is None:
-        return
-    own = found.factors
-    rows = [
-        (escaped(each.name), str(each.parameters), value(each.kfac), value(each.ekfac)) for each in own.layers
-    ]
-    rows.append(("whole", str(found.parameters), value(own.kfac), value(own.ekfac)))
-    rows.append(("eigenvalue 1, of G", "", f"{own.kfac_largest:.3f}", f"{own.ekfac_largest:.3f}"))
-    yield from terminal.fitted_table(("|G - K| / |G|", "P", "KFAC", "EKFAC"), rows)
-    yield f"between layers: {value(own.between)} of the squared norm |G|^2"
     yield ""
 
 

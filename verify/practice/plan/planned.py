@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -34,7 +35,7 @@ class State:
     @property
     def learned(self) -> bool:
         """Whether the loss is more than 2 % below that of the best constant output."""
-        return self.loss < LEARNED * self.constant
+        return self.loss < LEARNED * self.constant < math.inf
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

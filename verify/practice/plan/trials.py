@@ -150,7 +150,7 @@ class Trials:
     Attributes
     ----------
     kind
-        Name of the optimizer in `hold_out.HOLD_OUT`; None if it was not tested with this score and mode.
+        Name of the optimizer in `hold_out.HOLD_OUT`; None if it was not tested with this score, mode and loss.
     first, constant
         Loss before training, and that of the best constant output; infinite if the loss takes none.
     found
@@ -175,7 +175,6 @@ class Trials:
     ) -> None:
         self.problem, self.optimizer, self.steps = problem, optimizer, dict(steps)
         self.found, self._score = list[SizeTrial](), score
-        self.kind = optimizer.kind if training and score == SCORES[0] else None
         data, known = (problem.inputs, problem.targets), dict(problem.module.named_parameters())
         order = torch.from_numpy(np.random.default_rng((seed, 1)).permutation(problem.samples))
         held_out = max(1, round(_HELD_OUT * len(order))) if score == "held-out" else 0
@@ -206,6 +205,8 @@ class Trials:
         if not math.isfinite(self.first):
             raise ValueError(f"loss must be finite before training, got {self.first}")
         self.constant = self._constant()
+        tested = training and score == SCORES[0] and self.constant < math.inf
+        self.kind = optimizer.kind if tested else None
         self._step_seconds = {size: self._timed(size) for size in steps}
 
     def cost(self, *sizes: int) -> float:

@@ -254,7 +254,8 @@ def test_a_loss_that_compares_samples_needs_no_constant_output() -> None:
 
     found = plan(Pairs(4, 4), (torch.randn(24, 4), torch.zeros(24)), loss=contrast, batch_sizes=8, steps=20)
     assert found.trials[0].start and found.to_dict()["state"]["constant"] is None
-    assert "best constant output" not in sentences(found)
+    assert "best constant output" not in sentences(found) and not found.state.learned
+    assert found.trials[0].within is None
 
 
 # --- time ----------------------------------------------------------------------------------------------------------
