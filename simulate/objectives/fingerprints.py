@@ -1,7 +1,8 @@
 """Keys by which the answers to questions about one objective hold for another, so that each is asked once.
 
 Two objectives have the same key if their models and losses have the same classes, attributes, buffers and shapes, the
-parameters have the same orders of magnitude, and the loss of a few samples is computed by the same graph of operations.
+parameters have the same orders of magnitude, and the loss of a few samples is computed by the same calls of torch's
+functions and the same graph. The calls tell a detached factor from a constant, where both leave the same graph.
 Zero-initialised parameters therefore have another key than trained ones, and so has a model that takes another branch.
 What cannot be compared has no key, and is asked about each time: hooks, closures, functions with a backward of their
 own, parts that run again in the backward pass, and groups of processes.
@@ -20,11 +21,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from simulate.objectives.batches import tensors
 
 _PLAIN = (str, int, float, complex, bytes, enum.Enum, type, type(None), torch.dtype, torch.device)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+_OWNERS = (types.ModuleType, type, type(None))
+"""What a function may be bound to; a method depends on its object."""
+
 _OF_MODULES = frozenset(vars(nn.Module()))
 _GLOBAL_HOOKS = [
     kind
@@ -38,12 +43,35 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 _MOST = 256
 """Most keys with answers that are kept."""
 
+_MOST_BYTES = 1 << 16
+"""Most bytes of an object that is compared by its pickle, since keys are kept."""
+
 _OCTAVES = 4
 """Width of an order of magnitude of parameters, in powers of two."""
 
 
 class _IncomparableError(Exception):
     """Raised for what has no key."""
+
+
+class Calls(TorchFunctionMode):
+    """Record the functions of torch that are called in a context, and whether they record derivatives.
+
+    Examples
+    --------
+    >>> with Calls() as calls:
+    ...     _ = torch.ones(1).detach()
+    >>> [function.__name__ for function, _ in calls.made]
+    ['ones', 'detach']
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made = list[tuple[Any, bool]]()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.made.append((func, torch.is_grad_enabled()))
+        return func(*args, **(kwargs or {}))
 
 
 def hooked(part: nn.Module) -> bool:
@@ -105,14 +133,14 @@ def _frozen(value: Any, seen: dict[int, tuple[int, Any]]) -> Hashable:
         return type(value), tuple((_frozen(name, seen), _frozen(each, seen)) for name, each in value.items())
     if isinstance(value, tuple | list):
         return type(value), tuple(_frozen(each, seen) for each in value)
-    if isinstance(value, _FUNCTIONS):
-        if getattr(value, "__closure__", None):
-            raise _IncomparableError
+    if getattr(value, "__closure__", None):
+        raise _IncomparableError
+    if isinstance(value, _FUNCTIONS) and isinstance(getattr(value, "__self__", None), _OWNERS):
         return value
-    try:
-        return type(value), pickle.dumps(value)
-    except Exception:  # objects may refuse in any way
-        raise _IncomparableError from None
+    with suppress(Exception):  # objects may refuse in any way
+        if len(held := pickle.dumps(value)) <= _MOST_BYTES:  # a method, for one, holds its whole model
+            return type(value), held
+    raise _IncomparableError
 
 
 def _frozen_module(part: nn.Module, seen: dict[int, tuple[int, Any]]) -> Hashable:

@@ -96,7 +96,7 @@ def _search(loss: Loss, outputs: Tensor, targets: Any) -> float:
         if not math.isfinite(value.item()):
             raise OverflowError(value.item())
         tried.append(value.item())
-        value.backward()
+        value.backward(inputs=[level])  # a penalty also has parameters
         return value
 
     # the search does not return from a step into infinity: the best point until then counts

@@ -30,24 +30,22 @@ def table(rows: Sequence[Row], *, colour: bool | None = None) -> list[str]:
     """Return the verdicts of rows: a line each where the terminal is wide enough, else several.
 
     Numbers are those of the point that the verdict hangs on. The time of an experiment stands with the first row that
-    reads it, the others name that row.
+    reads it.
     """
     head = ("verdict     claim", "reading", "measured", "predicted", "n", "rivals", "CPU s")
     first: dict[str, str] = {}
-    cells = [_cells(row, first.setdefault(row.experiment or row.claim, row.id)) for row in rows]
+    cells = [_cells(row, first.setdefault(row.experiment or row.claim, row.id) == row.id) for row in rows]
     room = console(colour=colour).width
     return _aligned(head, cells, room) or [
         line for claim, *others in cells for line in [claim, *_cells_with_headings(head[1:], others, room)]
     ]
 
 
-def _cells(row: Row, first: str) -> list[str]:
-    """The cells of a row; `first` is the first row that reads its experiment."""
+def _cells(row: Row, first: bool) -> list[str]:
+    """The cells of a row, with the time of its experiment in the `first` row that reads it."""
     point, rivals = wording.telling(row), wording.rival_tally(row)
     said = f"{SYMBOLS[row.verdict]} {row.verdict:<9} {row.claim}"
     said += ", SURPRISE" * (row.surprise and row.verdict != "broken") + ", model-based" * row.model_based
-    earlier = first.partition(" [")[0]
-    draws = "as above" if earlier == row.claim else f"with {earlier.removeprefix(f'{row.paper}/')}"
     return [
         said,
         row.reading,
@@ -55,7 +53,7 @@ def _cells(row: Row, first: str) -> list[str]:
         wording.prediction(point, plain=True) if point else "",
         str(point.replicates or "exact") if point else "",
         f"{rivals.rejected}/{rivals.total}" if rivals.total else "",
-        f"{row.seconds:.1f}" if first == row.id else draws,
+        f"{row.seconds:.1f}" if first else "",
     ]
 
 

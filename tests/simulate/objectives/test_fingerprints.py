@@ -1,9 +1,11 @@
 """Answers hold for another objective of the same model and loss, and are asked for anew if anything differs."""
 
 import copy
+import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -126,6 +128,19 @@ def test_another_loss_is_asked_about_anew() -> None:
         objective(Switched(), loss).require_sound()
 
 
+def _weighted(z: Tensor, y: Tensor) -> Tensor:
+    weight = z.detach() if SWITCH["detached"] else torch.ones_like(z)
+    return (z.square() * weight).mean()
+
+
+def test_a_detached_factor_is_no_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both leave the same graph."""
+    objective(Switched(), _weighted).require_sound()
+    monkeypatch.setitem(SWITCH, "detached", True)
+    with pytest.raises(ValueError, match="must agree with finite differences"):
+        objective(Switched(), _weighted).require_sound()
+
+
 @pytest.mark.parametrize("own", [False, True])
 def test_a_closure_is_asked_about_each_time(own: bool, asked: list[Any]) -> None:
     model = Switched()
@@ -176,6 +191,32 @@ def test_what_differences_cannot_decide_is_asked_each_time(asked: list[Any]) -> 
         model.second.weight.zero_()
     objective(model).require_sound()
     objective(model).require_sound()
+    assert len(asked) == 2
+
+
+BIG = np.zeros(100_000)
+
+
+@pytest.mark.parametrize(
+    ("held", "times"),
+    [(open, 1), (functools.partial(abs, 1), 1), (lambda kept=BIG: kept, 1), (BIG.sum, 2)],
+)
+def test_attributes_of_any_kind_are_compared_or_asked_about_each_time(
+    held: Any, times: int, asked: list[Any]
+) -> None:
+    """Functions by what they are, other objects by their pickle if it is short; another one is asked about anew."""
+    model = Switched()
+    for attribute in (held, held, {"other": held}):
+        setattr(model, "attribute", attribute)  # noqa: B010
+        objective(model).require_sound()
+    assert len(asked) == times + 1
+
+
+def test_a_partial_function_is_another_one_with_other_arguments(asked: list[Any]) -> None:
+    model = Switched()
+    for number in (1, 1, 2):
+        setattr(model, "attribute", functools.partial(abs, number))  # noqa: B010
+        objective(model).require_sound()
     assert len(asked) == 2
 
 

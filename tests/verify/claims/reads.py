@@ -147,8 +147,9 @@ def _tracing_calls() -> Iterator[set[str]]:
 
 
 def _forget() -> None:
-    """Empty the caches of theory and of the claims: a value that is kept would run nothing."""
-    modules = [m for name, m in sys.modules.items() if _of_theory(name) or name.startswith("verify.claims.")]
+    """Empty the caches of theory, of claims and of their model: a value that is kept would run nothing."""
+    ours = ("verify.claims.", "verify.model")
+    modules = [m for name, m in sys.modules.items() if _of_theory(name) or name.startswith(ours)]
     caches = {id(t): t for m in modules for t in vars(m).values() if hasattr(t, "cache_clear")}
     for thing in caches.values():
         if getattr(thing, "__module__", "") != registry.__name__:

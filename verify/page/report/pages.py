@@ -19,8 +19,9 @@ from verify.page import outcomes, ratios, statements, wording
 from verify.page.cards import Card, sensitivity
 from verify.page.counts import census_line, run_verdict
 from verify.page.formulas import formula, in_cell, lettered
-from verify.page.markup import template
-from verify.page.report import first, glance, tables
+from verify.page.main import MainRun, draw_plot, main_plots
+from verify.page.markup import template, themed
+from verify.page.report import glance, tables
 from verify.page.report.contents import (
     ABOUT,
     CARDS,
@@ -89,13 +90,17 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
     """The first page: verdict, main plots, all claims, findings, what is wrong, and what is folded below."""
     results, suite = contents.results, contents.results.suite
     modelled = Counter(row.verdict for row in results.rows if row.model_based)
+    run = MainRun(results)
     return _part(
         "first",
         contents,
         links,
         edited=changed,
         run=run_verdict(results),
-        cells=first.cells(results),
+        cells=[
+            (plot, plot.outcome(run), themed(draw_plot(plot, run)), plot.caption(run))
+            for plot in main_plots(results)
+        ],
         crashed=[made for made in results.observations if made.error],
         strips=glance.strips(results),
         found=findings(results),
@@ -153,6 +158,7 @@ def _part(name: str, contents: Contents, links: Links, **values: Any) -> Markup:
         "anchors": contents.anchors,
         "kinds": KINDS,
         "marks": outcomes.MARKS,
+        "short": outcomes.SHORT,
         "differing": wording.differing,
         "shared": wording.common_parameters,
     }

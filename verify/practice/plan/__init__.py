@@ -236,7 +236,7 @@ def plan_problem(
     own = with_schedule(own, scheduler, clip, max(ahead.values()))
     rng = np.random.default_rng(require_seed(seed))
     with objective.ranks.together("a plan"), in_full_precision():
-        dropped = bool(loader and loader.drop_last) if drop_last is None else drop_last
+        dropped = loader is not None and loader.drop_last if drop_last is None else drop_last
         trials = Trials(
             problem, own, ahead, score=score, seed=seed, drop_last=dropped, training=not evaluation
         )
@@ -250,15 +250,15 @@ def plan_problem(
             with work.part(_TRIALS) as done:
                 if not trials.run(done, deadline=started + (math.inf if seconds is None else seconds)):
                     stopped = "time"
+            if curvature and trials.found:
+                with work.part(_LIMITS):
+                    limits = _limits(problem, sizes, rng, training=not evaluation)
         except KeyboardInterrupt:
             if not trials.found:
                 raise
             stopped = "interrupted"
         if not trials.found:
             raise ValueError(f"seconds must be more, got {seconds}: no trial run could end")
-        if curvature and stopped != "interrupted":
-            with work.part(_LIMITS):
-                limits = _limits(problem, sizes, rng, training=not evaluation)
         made = Plan(
             name=problem.name,
             samples=problem.samples,
@@ -299,7 +299,8 @@ def _sizes(given: int | Sequence[int] | None, problem: Problem) -> list[int]:
         raise ValueError("loss must be a mean over the samples, got a sum: divide it by their number")
     if problem.samples < 2:
         raise ValueError("data must hold at least two samples for a plan, got one")
-    usual = min((problem.loader and problem.loader.batch_size) or _USUAL_SIZE, problem.samples)
+    # a loader of a stream has no truth value
+    usual = min(getattr(problem.loader, "batch_size", None) or _USUAL_SIZE, problem.samples)
     asked: Any = usual if given is None else given
     if isinstance(asked, str) or not isinstance(asked, int | np.integer | Iterable):
         raise ValueError(f"batch_sizes must be an integer or a sequence of integers, got {asked!r}")

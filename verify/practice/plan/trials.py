@@ -89,12 +89,12 @@ class SizeTrial:
     Attributes
     ----------
     batch_size, ahead
-        B, and the number of steps for which the rate is chosen.
+        B, and the number of steps for which the rate is chosen; fewer if the search was cut short.
     start
         Suggested rate; None if no run trained.
     within
         Interval in which the best rate is expected, as in eight of ten held-out cases of this optimizer, see
-        `hold_out`; it ends below the rate that failed. None for other optimizers.
+        `hold_out`; it ends below the rate that failed. None for other optimizers, and if the search was cut short.
     trains, fails
         Largest trial rate up to which all trained, and the next one, which failed; None if none failed.
     runs
@@ -259,13 +259,15 @@ class Trials:
             search = Halving(
                 runs.losses, first=self.first, constant=self.constant, horizon=self.steps[size], near=near
             )
+            whole = False
             try:
                 search.go()
+                whole = True
             except TimeUpError:
                 complete = False
             finally:
                 if search.seen:
-                    self.found.append(self._result(size, rate, search, runs.steps))
+                    self.found.append(self._result(size, rate, search, runs.steps, whole=whole))
             if (start := search.found().start) is not None:
                 rate, near = rate * FACTOR**start, True
         return complete
@@ -300,13 +302,13 @@ class Trials:
             run.until(1 + _TIMED)
         return (time.monotonic() - started) / _TIMED
 
-    def _result(self, size: int, rate: float, search: Halving, steps: int) -> SizeTrial:
+    def _result(self, size: int, rate: float, search: Halving, steps: int, *, whole: bool) -> SizeTrial:
         start, trains, fails = (k if k is None else rate * FACTOR**k for k in search.found())
         seen = hold_out(self.kind, self.first < LEARNED * self.constant)
         rest, within = self._at(size).batches.rest, None
-        if start and seen:
+        if start and seen and whole:  # the held-out networks had whole searches
             within = start * seen.best[0], min(start * seen.best[1], fails or math.inf)
-        runs = (
+        runs = [
             RateTrial(
                 rate=rate * FACTOR**k,
                 steps=max(losses),
@@ -314,10 +316,10 @@ class Trials:
                 trains=search.trained(k),
             )
             for k, losses in sorted(search.seen.items())
-        )
+        ]
         return SizeTrial(
             batch_size=size,
-            ahead=self.steps[size],
+            ahead=max(run.steps for run in runs),
             start=start,
             within=within,
             trains=trains,

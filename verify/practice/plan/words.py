@@ -99,7 +99,7 @@ def trial_notes(made: Plan) -> Iterator[str]:
 
 
 def _rate_notes(made: Plan) -> Iterator[str]:
-    ahead = [at.ahead for at in made.trials]
+    ahead = [at.ahead for at in made.trials if at.start is not None]
     steps = f"{min(ahead)} to {max(ahead)}" if min(ahead) < max(ahead) else f"{ahead[0]}"
     yield f"suggested for {steps} training steps, by the {made.score} loss; longer training may need another rate"
     seen, state = (

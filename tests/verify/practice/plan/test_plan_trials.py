@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from numpy.testing import assert_allclose
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.optim import lr_scheduler
+from torch.utils.data import DataLoader, IterableDataset
 
 from tests.verify.practice.plan.small_plans import small_network
 from verify.practice.loading import Problem, problem
@@ -217,6 +219,16 @@ def test_scheduler_and_clipping_change_the_trial_runs(given: Problem) -> None:
     assert clipped.trials[0].fails is None or clipped.trials[0].fails > plain.trials[0].fails
 
 
+class _Stream(IterableDataset[Any]):
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, int]]:
+        return iter([(torch.full((4,), k / 9), k % 3) for k in range(30)])
+
+
+def test_a_loader_of_a_stream_needs_no_length() -> None:
+    made = plan(nn.Linear(4, 3), DataLoader(_Stream(), batch_size=12), steps=10)
+    assert made.samples == 30 and made.trials[0].batch_size == 12
+
+
 # --- the loss ------------------------------------------------------------------------------------------------------
 
 
@@ -240,6 +252,7 @@ def test_a_penalty_on_the_weights_is_part_of_the_loss(of_batch: bool) -> None:
     assert at.start is not None and min(run.loss for run in at.runs if run.trains) < 0.7 * found.state.loss
     assert found.linearised is None and "a penalty on the weights" in found.not_linearised
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
+    assert all(p.grad is None for p in model.parameters())
 
 
 def test_a_loss_that_compares_samples_needs_no_constant_output() -> None:
@@ -288,8 +301,13 @@ def test_where_the_guess_was_wrong_the_time_ends_the_search(
     made = plan_problem(_slow(0.005), [4, 12], seconds=0.8)
     assert made.stopped == "time" and made.seconds < 1.0
     assert sentences(made).endswith("(ended by the time limit)")
+    assert all(at.within is None and at.ahead < 200 for at in made.trials)
     with pytest.raises(ValueError, match=r"seconds must be more, got 0\.001: no trial run could end"):
         plan_problem(given, [4], seconds=0.001)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def test_an_interruption_keeps_what_was_found(given: Problem) -> None:
@@ -307,6 +325,9 @@ def test_an_interruption_keeps_what_was_found(given: Problem) -> None:
     made = caught.value.plan
     assert made.stopped == "interrupted" and [at.batch_size for at in made.trials] == [2, 14]
     assert made.trials[-1] == whole.trials[-1] and len(made.trials[0].runs) == 3
+    with pytest.raises(InterruptedPlanError) as caught:
+        tried(given, [14], curvature=True, tell=lambda what, _: _interrupt() if what == "curvature" else None)
+    assert caught.value.plan.trials == whole.trials and caught.value.plan.linearised is None
     with pytest.raises(KeyboardInterrupt) as bare:
-        tried(given, [2], tell=lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        tried(given, [2], tell=lambda *_: _interrupt())
     assert not isinstance(bare.value, InterruptedPlanError)
