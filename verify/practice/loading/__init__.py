@@ -212,7 +212,9 @@ def problem(
     (6, 3, 12)
     """
     if not isinstance(model, nn.Module):
-        raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+        called = getattr(model, "__name__", "model").replace("<lambda>", "model")
+        advice = f"; call it: {called}()" * callable(model)
+        raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}{advice}")
     model = unwrapped(model)
     require_ready(model)
     itself = in_place and is_placed(model, dtype=dtype, device=device)
