@@ -17,7 +17,7 @@ from simulate.monte_carlo import fixture
 from verify.claims import registry
 from verify.claims.places import UNREAD, _collect_names, _functions, _names
 from verify.judging.estimands import components
-from verify.model import AnyClaim, Claim, ExactProperty, Identity, Kind, StatisticalProperty, value_at
+from verify.model import AnyClaim, Claim, ExactProperty, Identity, Kind, StatisticalProperty
 
 
 def reason(output: str) -> str:
@@ -83,7 +83,6 @@ def reading(claim: AnyClaim) -> Reads:
     >>> found.any, sorted(found.outputs)
     (True, ['theory.gauss_newton.expected_excess', 'theory.softmax.gamma'])
     """
-    value_at.cache_clear()  # a value that is known would run nothing
     with _tracing_calls() as run:
         for predict in _predictions(claim):
             predict()
