@@ -31,7 +31,7 @@ from verify.heartbeat import Heartbeat
 from verify.practice import commands as practice
 
 if TYPE_CHECKING:
-    from verify.results import InventoryRow, Results
+    from verify.results import Results
     from verify.running.request import Request
 
 CLEAR = "\x1b[2K"
@@ -91,6 +91,8 @@ def _run(words: list[str]) -> int:
         if unknown:
             claim = len(unknown) == 1 and "/" in unknown[0] and hasattr(options, "claim")  # its id alone
             meant = f"; did you mean --claim {unknown[0]}?" * claim
+            if getattr(options, "batch_sizes", None) and all(word.isdecimal() for word in unknown):
+                meant = f"; write --batch-sizes {','.join([options.batch_sizes, *unknown])}"
             options.refuse(f"unrecognized arguments: {' '.join(unknown)}{meant}")
     except SystemExit as end:  # after --help, --version or a wrong option
         return int(end.code or 0)
@@ -370,27 +372,22 @@ def _claims(options: argparse.Namespace) -> int:
 
     from verify.claims import registry
     from verify.claims.registry import whose
+    from verify.claims.search import with_words
     from verify.page import terminal
 
     registry.require_papers(options.paper or [])
     claims = {claim.id: claim for claim in registry.claims()}
-
-    def asked(row: InventoryRow) -> bool:
-        chosen = ((options.paper, row.paper), (options.entry, row.id), (options.status, row.status))
-        texts = [row.paper, row.id, row.title, row.reason, *row.claims, *(claims[n].says for n in row.claims)]
-        said = " ".join([*texts, *row.observations]).lower()
-        return all(not these or own in these for these, own in chosen) and all(
-            word.lower() in said for word in options.words
-        )
-
-    rows = list(filter(asked, registry.inventory()))
+    chosen = (("paper", options.paper), ("id", options.entry), ("status", options.status))
+    asked = [row for row in registry.inventory() if all(not k or getattr(row, n) in k for n, k in chosen)]
+    rows, near = with_words(asked, claims, options.words)
     if options.json:
         listed = [asdict(row) | {"whose": whose(row, claims)} for row in rows]
         print(json.dumps(listed, indent=1, ensure_ascii=False))
     elif options.words or options.paper or options.entry or options.status:
-        print("\n".join(terminal.statement_lines(rows, claims) or ["no statement has all of these"]))
+        nothing = "no statement has all of these" + (near or "; for the papers, see losscurv claims")
+        print("\n".join(terminal.statement_lines(rows, claims) or [nothing]))
     else:
-        print("\n".join([*terminal.statements_by_paper(rows, claims, registry.papers())]))
+        print("\n".join(terminal.statements_by_paper(rows, claims, registry.papers())))
     return AS_EXPECTED
 
 

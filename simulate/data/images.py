@@ -366,7 +366,7 @@ def _archive(file: IO[bytes], path: Path) -> Any:
     magic = np.lib.format.MAGIC_PREFIX
     start = file.read(len(magic))
     file.seek(0)
-    got = "a single array" if start == magic else "a pickle or another format"
+    got = "a single array" if start == magic else "a file of another format"
     if start.startswith(b"PK"):
         try:
             # a pickle would run the code of whoever made the file

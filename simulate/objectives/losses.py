@@ -427,7 +427,7 @@ def fitting(loss: Any, outputs: tuple[int, ...], targets: Tensor, dtype: torch.d
 def _hint(targets: Tensor, outputs: tuple[int, ...]) -> str:
     """Return advice for targets that may have been meant as classes; empty for others."""
     alike = tuple(targets.shape[1:]) == outputs[1:] and bool((targets == targets.round()).all())
-    return "; if they are classes, save them as integers and take cross-entropy" * alike
+    return "; if they are classes, save them as integers (y.long()) and take cross-entropy" * alike
 
 
 def _classes(loss: nn.CrossEntropyLoss, outputs: tuple[int, ...], targets: Tensor) -> Tensor:
@@ -440,7 +440,8 @@ def _classes(loss: nn.CrossEntropyLoss, outputs: tuple[int, ...], targets: Tenso
     labels = shaped(
         targets,
         outputs[1:],
-        "; if they are shares of the classes, save them as floats" * (targets.shape[1:] == outputs),
+        "; if they are shares of the classes, save them as floats (y.float())"
+        * (targets.shape[1:] == outputs),
     )
     counted = labels[labels != loss.ignore_index]
     if len(counted) and not 0 <= int(counted.min()) <= int(counted.max()) < outputs[0]:

@@ -230,7 +230,22 @@ def test_every_word_is_searched_for_and_each_statement_is_a_line_with_whole_ids(
         assert main(["claims", *words]) == 0
         found.append(capsys.readouterr().out)
     assert "granziol2022/theorem-10" in found[1] and 2 < found[1].count("\n") < found[0].count("\n")
-    assert found[2] == "no statement has all of these\n"
+    assert found[2] == "no statement has all of these; for the papers, see losscurv claims\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("eq. (8)", "vysogorets2024/eq-8"),
+        ("κ₂", "karakida2019/not-centred"),
+        ("Normalization", "normalisation"),
+        ("normali", "normalisation"),
+        ("goldilox", "no statement has all of these; did you mean goldilocks?"),
+    ],
+)
+def test_words_are_found_in_any_spelling(word: str, found: str, capsys: Printed) -> None:
+    assert main(["claims", word]) == 0
+    assert found in capsys.readouterr().out
 
 
 # --- other commands

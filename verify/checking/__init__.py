@@ -155,6 +155,8 @@ def check(
     """
     of = _kind(kind)
     _require_numbers(margin, error, budget, workers, seed, absolute=of in ABSOLUTE)
+    if relative and of not in ABSOLUTE and margin > 1:
+        raise ValueError(f"margin must be a fraction, 0.05 for 5 %, or give relative=False; got {margin!r}")
     margin, error, named = float(margin), float(error), _rivals_by_name(rivals)
     fixed, strategies = _split(points)
     places = [Place(parameters) for parameters in fixed]
@@ -526,6 +528,7 @@ def _require_numbers(
         real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not (real and 0 < value < most):
             rule = "finite and positive" if most == math.inf else "greater than 0 and less than 1"
+            rule = "a number, 0.05 for 5 %" if isinstance(value, str) else rule
             raise ValueError(f"{name} must be {rule}, got {value!r}")
     at_least("budget", FEWEST if budget is None else budget, FEWEST)
     at_least("workers", workers, 1)

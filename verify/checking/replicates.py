@@ -178,6 +178,8 @@ def require_call(function: Any, what: str, place: Place, *leading: str) -> None:
     except TypeError as error:
         unknown = [name for name in place.parameters if name not in signature.parameters]
         meant = "".join(did_you_mean(name, signature.parameters) for name in unknown)
+        if not unknown and what in ("predict", "simulate"):  # perhaps swapped, or without a generator
+            meant = "; check takes predict(**point) first, then simulate(rng, **point), rng a numpy Generator"
         arguments = ", ".join([*leading, *(f"{k}={_shorten(v)}" for k, v in place.parameters.items())])
         plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
         takes = signature.replace(parameters=plain, return_annotation=signature.empty)
@@ -280,7 +282,8 @@ def _shorten(value: Any) -> str:
     """Return a value as one line, cut if it is long."""
     if isinstance(value, float | np.floating):
         return f"{value:.6g}"
-    text = " ".join(str(value.tolist() if isinstance(value, np.ndarray) else value).split())
+    # in quotes if it is a string: '100' is not 100
+    text = " ".join(repr(value.tolist() if hasattr(value, "tolist") else value).split())
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 

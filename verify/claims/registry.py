@@ -585,8 +585,11 @@ def _require_known(claim: Sequence[str], paper: Sequence[str]) -> None:
     short = {name.partition("/")[2]: name for name in known}  # its paper may have been left out
     for name in claim:
         if name not in known:
+            stated = [claim for row in inventory() if row.id.lower() == name.lower() for claim in row.claims]
             near = did_you_mean(name, [*known, *short], suggest=short)
-            raise ValueError(f"claim must be one of those that losscurv claims lists, got {name!r}{near}")
+            find = f"; to find claims by a word: losscurv claims {name}" * ("/" not in name)
+            advice = f"; the claims of {name} are {', '.join(stated)}" if stated else near + find
+            raise ValueError(f"claim must be an id such as {known[0]}, got {name!r}{advice}")
 
 
 def require_papers(names: Iterable[str]) -> None:

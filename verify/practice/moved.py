@@ -32,7 +32,10 @@ def moved_groups(optimizer: torch.optim.Optimizer, model: Any) -> dict[str, Mapp
     known = dict(model.named_parameters())
     strangers = len(held) - sum(p in held for p in known.values())
     if strangers:
-        raise ValueError(f"optimizer holds {strangers} tensors that are not parameters of the model")
+        raise ValueError(
+            f"optimizer holds {strangers} tensors that are not parameters of the model; "
+            "build it from model.parameters()"
+        )
     moved = {name: held[p] for name, p in known.items() if p in held and p.requires_grad}
     if not moved:
         raise ValueError("optimizer holds no parameter that requires a gradient")

@@ -84,7 +84,7 @@ def test_a_planted_pickle_is_not_run(tmp_path: Path) -> None:
     ):
         refused(archive(tmp_path, **arrays), "must hold plain arrays, got pickled objects in [xy]_train")
     bare.write_bytes(text)
-    refused(bare, "must be an .npz archive, got a pickle or another format")
+    refused(bare, "must be an .npz archive, got a file of another format")
     refused(raw(tmp_path, text), "got raw bytes")
     refused(raw(tmp_path, header(described("'|O'", shape=(6,))), text), "pickled objects")
     assert not trap.exists()

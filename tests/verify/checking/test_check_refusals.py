@@ -49,6 +49,11 @@ def refused(message: str, *call: Any, raises: type[Exception] = ValueError, **op
         ("^margin must be finite and positive, got 0$", {"margin": 0}),
         ("^margin must be finite and positive, got nan$", {"margin": math.nan}),
         ("^margin must be greater than 0 and less than 1, got 1.5", {"margin": 1.5, "kind": "distribution"}),
+        ("^margin must be a number, 0.05 for 5 %, got '5%'$", {"margin": "5%"}),
+        (
+            "^margin must be a fraction, 0.05 for 5 %, or give relative=False; got 5$",
+            {"margin": 5},
+        ),
         ("^error must be greater than 0 and less than 1, got 0$", {"error": 0}),
         ("^budget must be an integer of at least 96, got 95$", {"budget": 95}),
         ("^workers must be an integer of at least 1, got 0$", {"workers": 0}),
@@ -67,6 +72,8 @@ def test_a_value_out_of_range_is_refused(message: str, options: dict[str, Any]) 
     [
         (r"^simulate\(rng, n\) cannot be .*did you mean n\?$", (harmonic, largest, [{"N": 10}]), {}),
         (r"^predict\(m\) cannot be called as predict\(n=10\): missing", (lambda m: m, largest, POINT), {}),
+        (r"^simulate\(n\) cannot be .* then simulate\(rng", (largest, harmonic, POINT), {}),
+        (r"predict\(n='10'\): .*; check takes predict", (largest, largest, [{"n": "10"}]), {}),
         (r"did you mean width\?$", (lambda width: 1.0, lambda rng, **_: 1.0, [{"widht": 1}]), {}),
         (r"as simulate\(rng, size, n=10\): ", (harmonic, largest, POINT), {"vectorised": True}),
         (r"^rival 'r'\(m\) cannot be", (harmonic, largest, POINT), {"rivals": {"r": lambda m: m}}),

@@ -185,8 +185,10 @@ def test_unknown_names_are_refused_with_a_suggestion() -> None:
     known = registry.claims()[0].id
     with pytest.raises(ValueError, match=rf"got '{known}x'; did you mean {known}\?"):
         select(claim=[known + "x"])
-    with pytest.raises(ValueError, match=r"claim must be one of those that losscurv claims lists, got '§'$"):
+    with pytest.raises(ValueError, match=r"claim must be an id such as .*, got '§'; .*: losscurv claims §$"):
         select(claim=["§"])
+    with pytest.raises(ValueError, match="got 'b17'; the claims of b17 are granziol2022/theorem-10, "):
+        select(claim=["b17"])
     with pytest.raises(ValueError, match=r"paper must be one of vysogorets2024, .*, got 'nobody'"):
         select(paper=["nobody"])
 

@@ -87,7 +87,7 @@ def test_bad_data_are_told(x: Any, y: Any, line: str) -> None:
 @pytest.mark.parametrize(
     ("data", "line"),
     [
-        ("hello", "an .npz archive, got a pickle or another format"),
+        ("hello", "an .npz archive, got a file of another format"),
         ("cut", "an .npz archive, got a file that cannot be read"),
         ("none", "^file not found: none; check the path"),
         ("sets", "a plain file, got a folder"),
@@ -171,7 +171,8 @@ PAIR = torch.ones(4, 3), torch.zeros(4, 2)
 @pytest.mark.parametrize(
     ("model", "data", "options", "line"),
     [
-        ("a model", PAIR, {}, "^model must be a torch.nn.Module, got str"),
+        ("a model", PAIR, {}, "^model must be a torch.nn.Module, got str$"),
+        (nn.ReLU, PAIR, {}, r"^model must be a torch.nn.Module, got type; call it: ReLU\(\)$"),
         (NET, 7, {}, "^data must be batches"),
         (NET, PAIR[:1], {}, "^data must give batches"),
         (NET, _breaks(), {}, "^data cannot be read as batches .*: OSError: the disk is gone"),

@@ -212,7 +212,9 @@ def problem(
     (6, 3, 12)
     """
     if not isinstance(model, nn.Module):
-        raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+        called = getattr(model, "__name__", "model").replace("<lambda>", "model")
+        advice = f"; call it: {called}()" * callable(model)
+        raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}{advice}")
     model = unwrapped(model)
     require_ready(model)
     itself = in_place and is_placed(model, dtype=dtype, device=device)
@@ -235,7 +237,12 @@ def problem(
         with calling("model", "run on a batch with its labels"):
             return labels.parted(x, y, free.call, free.parameters)
 
+    # a generator that is the loader's own, not one of those that are restored everywhere
+    generator = getattr(loader, "generator", None)
+    state = generator and generator.get_state()
     inputs, targets = subsample(*gathered(data, like, parted, whole=whole), samples, seed)
+    if generator:
+        generator.set_state(state)
     criterion = default_loss(targets) if loss is None else named_loss(loss)
     with preserve_state(own, training):
         outputs = first_outputs(free, inputs, targets=targets, loss=criterion, field=field)

@@ -7,7 +7,7 @@ import inspect
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -302,6 +302,8 @@ def _sizes(given: int | Sequence[int] | None, problem: Problem) -> list[int]:
     # a loader of a stream has no truth value
     usual = min(getattr(problem.loader, "batch_size", None) or _USUAL_SIZE, problem.samples)
     asked: Any = usual if given is None else given
+    if isinstance(asked, str) or not isinstance(asked, int | np.integer | Iterable):
+        raise ValueError(f"batch_sizes must be an integer or a sequence of integers, got {asked!r}")
     listed = [asked] if isinstance(asked, int | np.integer) else list(asked)
     sizes = [_checks.natural("each batch size", size) for size in listed]
     if not sizes or len(set(sizes)) < len(sizes):

@@ -56,6 +56,7 @@ def test_a_pipe_is_told_how_long_it_takes(capsys: Any, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
+        ("32", "^batch_sizes must be an integer or a sequence of integers, got '32'$"),
         ([], r"^batch sizes must be different, and one at least, got \[\]"),
         ([1.5], "^each batch size must be a positive integer, got 1.5"),
         ([True], "positive integer, got True"),
@@ -148,6 +149,7 @@ def test_an_interrupted_command_prints_what_it_has(
         ("--batch-sizes -4", "each batch size must be a positive integer, got -4"),
         ("--batch-sizes 3,many", "--batch-sizes must be integers with commas between them"),
         ("--batch-sizes 3,", "--batch-sizes must be integers with commas between them"),
+        ("--batch-sizes 2 4", "unrecognized arguments: 4; write --batch-sizes 2,4; see"),
         ("--training", "a plan needs evaluation mode"),
     ],
 )
