@@ -54,12 +54,12 @@ class _IncomparableError(Exception):
     """Raised for what has no key."""
 
 
-class Calls(TorchFunctionMode):
+class TorchCalls(TorchFunctionMode):
     """Record the functions of torch that are called in a context, and whether they record derivatives.
 
     Examples
     --------
-    >>> with Calls() as calls:
+    >>> with TorchCalls() as calls:
     ...     _ = torch.ones(1).detach()
     >>> [function.__name__ for function, _ in calls.made]
     ['ones', 'detach']

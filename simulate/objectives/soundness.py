@@ -38,7 +38,7 @@ from simulate.activations import ACTIVATIONS
 from simulate.networks import LeNet5, Mlp
 from simulate.objectives.batches import Batch, copied, placed, tensors
 from simulate.objectives.derivatives import alike, graph_nodes, normal, slopes
-from simulate.objectives.fingerprints import Calls, fingerprint, hooked, remembered
+from simulate.objectives.fingerprints import TorchCalls, fingerprint, hooked, remembered
 from simulate.objectives.loss_function import LossFunction
 from simulate.objectives.losses import loss_of
 from simulate.objectives.parameters import HALVES, Leaves, doubled
@@ -97,7 +97,7 @@ def key_of(objective: LossFunction) -> Hashable | None:
             with suppress(Exception), guards[0], guards[1], torch.enable_grad(), _plain_saving():
                 batch, leaves = objective.few(), _copied_leaves(objective)
                 given, targets = copied((batch.inputs, batch.targets))
-                with Calls() as calls:
+                with TorchCalls() as calls:
                     loss = loss_of(objective.criterion, objective.outputs(leaves, given), targets)
                 own = fingerprint(objective.definition, objective.criterion, loss, leaves, (given, targets))
                 known["key"] = own and (

@@ -110,8 +110,8 @@ def real_or_nan(formula: Prediction, at: Any) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _number(formula: Prediction, at: Point) -> float:
-    # every look, rival and curve asks anew, and some formulas integrate or iterate
+def value_at(formula: Prediction, at: Point) -> float:
+    """A formula's value at a point; kept until the next session, for every look, rival and curve asks for it anew."""
     return float(real_or_nan(formula, at))
 
 
@@ -301,7 +301,7 @@ class Claim(_Stated):
     def prediction(self, point: Point, formula: Prediction | None = None) -> float:
         """A formula's value (the theory's by default) at a point, measured inputs at their typical values."""
         typical = {name: v(point) if callable(v) else v for name, v in self.inputs.items()}
-        return _number(formula or self.predict, point | typical if typical else point)
+        return value_at(formula or self.predict, point | typical if typical else point)
 
     def margin_at(self, point: Point) -> float:
         """The margin in the unit of the prediction."""

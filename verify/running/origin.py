@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from simulate.monte_carlo import BlockResult, Point
 from verify.claims.images import DIGITS
+from verify.model import value_at
 
 PACKAGES = ("numpy", "scipy", "torch")
 
@@ -125,8 +126,8 @@ def why_not_stored(here: Origin, there: Origin) -> str:
 
 
 def refresh() -> None:
-    """Forget the hashes of all files, since a long process may have reloaded code or replaced images."""
-    for cached in (_sources, _files, _hash_of_version):
+    """Forget hashes of files and values of formulas, since a long process may have reloaded code or replaced images."""
+    for cached in (_sources, _files, _hash_of_version, value_at):
         cached.cache_clear()
 
 

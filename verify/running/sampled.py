@@ -210,7 +210,6 @@ class Run(Draws):
         self.experiment, self.expected = experiment, experiment.seconds
         self.trials: list[_Trial] = []
         self._tried_at = tried_at
-        self._request_look(tried_at[0])
 
     def add(self, claim: Claim, judged: Sequence[Reading], alpha: float) -> None:
         """Judge a claim here, on these readings, with this error of each interval."""

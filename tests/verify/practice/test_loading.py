@@ -11,6 +11,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from simulate.objectives.restoring import preserve_state
 from tests.verify.practice.user_models import N, load
@@ -153,3 +154,14 @@ def test_tokens_have_classes_at_every_position() -> None:
     found = problem(by_axis, (tokens, tokens))
 
     assert (found.classes, found.outputs) == (5, (5, 4))
+
+
+@pytest.mark.parametrize("samples", [None, 5])
+def test_the_generator_of_a_loader_is_left_as_found(samples: int | None) -> None:
+    """So the same call reads the same data again."""
+    data = TensorDataset(torch.randn(9, 2), torch.arange(9) % 2)
+    loader = DataLoader(data, batch_size=4, shuffle=True, generator=torch.Generator().manual_seed(3))
+    before = loader.generator.get_state()
+    first, again = (problem(nn.Linear(2, 2), loader, samples=samples) for _ in range(2))
+    assert torch.equal(before, loader.generator.get_state())
+    assert torch.equal(first.inputs, again.inputs)

@@ -24,6 +24,7 @@ from tests.verify.practice.small_measurements import (
 from verify.practice import measure as measuring
 from verify.practice.loading import problem
 from verify.practice.measure import measure_problem, pages, zone
+from verify.practice.measure.measurement import Eigenvalue
 
 pytestmark = pytest.mark.usefixtures("few_probes")
 
@@ -83,6 +84,12 @@ def test_small_and_large_weights_leave_the_zone(scale: float, cause: str) -> Non
 class _Negative(nn.Module):
     def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return -nn.functional.mse_loss(outputs, targets)
+
+
+@pytest.mark.parametrize("bound", [0.0, 0.1, 3.9])
+def test_the_bound_of_the_largest_rate_holds_where_it_is_large(bound: float) -> None:
+    rate = measuring._rate(Eigenvalue(value=4.0, bound=bound, converged=False))
+    assert rate is not None and math.isclose(rate.value + rate.error, 2 / (4.0 - bound))
 
 
 @pytest.mark.parametrize("loss", [nn.L1Loss(), _Negative()])

@@ -88,3 +88,12 @@ def test_a_registered_property_is_judged_by_a_worker_as_it_is_here(two_workers: 
     (listed,) = registry.select(claim=["adam_limit/adaptive-edge"])
     there = Session([listed], SETTINGS, two_workers, registered=True)
     assert timeless(there.rows(listed)) == timeless(run(listed))
+
+
+def test_a_new_session_evaluates_formulas_anew() -> None:
+    """Code that they call may have been reloaded since."""
+    off = [0.0]
+    tested = replace(MEAN, id="paper/reloaded", predict=lambda p: MEAN.predict(p) + off[0], rivals={})
+    assert run(tested)[0].verdict == "agrees"
+    off[0] = 10.0
+    assert run(tested)[0].verdict == "disagrees"

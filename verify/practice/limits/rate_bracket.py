@@ -144,7 +144,8 @@ def measured_bracket(top: Extremes, found: SampleDirections, unit: float) -> Mea
     return MeasuredBracket(
         samples=len(forms),
         largest=float(top.values[0]),
-        bound=float(top.bounds[0]),
+        # a search that ended early has not looked for larger eigenvalues: the ceiling holds them
+        bound=max(float(top.bounds[0]), top.ceiling - float(top.values[0])),
         heaviest=float(unit * found.grams.largest.max()),
         curvatures=tuple(means[curved].tolist()),
         variances=tuple(variances[curved].tolist()),

@@ -237,7 +237,12 @@ def problem(
         with calling("model", "run on a batch with its labels"):
             return labels.parted(x, y, free.call, free.parameters)
 
+    # a generator that is the loader's own, not one of those that are restored everywhere
+    generator = getattr(loader, "generator", None)
+    state = generator and generator.get_state()
     inputs, targets = subsample(*gathered(data, like, parted, whole=whole), samples, seed)
+    if generator:
+        generator.set_state(state)
     criterion = default_loss(targets) if loss is None else named_loss(loss)
     with preserve_state(own, training):
         outputs = first_outputs(free, inputs, targets=targets, loss=criterion, field=field)

@@ -391,7 +391,9 @@ def _rate(first: Eigenvalue) -> Number | None:
     # The eigenvalue may be 0 or negative within its error.
     if first.value <= first.bound:
         return None
-    return Number(value=2 / first.value, error=2 * (first.bound / first.value) / first.value, kind="bound")
+    rate = 2 / first.value
+    # the distance to the rate of the smallest eigenvalue within the bound
+    return Number(value=rate, error=rate * (first.bound / (first.value - first.bound)), kind="bound")
 
 
 _LINE_PASSES = LINE_POINTS / 2

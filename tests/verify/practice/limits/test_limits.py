@@ -1,5 +1,6 @@
 """Stability limits from curvature: dense references of every number, the bracket around the exact limit."""
 
+import functools
 import math
 from typing import Any
 
@@ -9,10 +10,12 @@ import torch
 from numpy.testing import assert_allclose
 from torch import nn
 
+from simulate.eigenvalues import extremes
 from simulate.training import optimisers
 from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.plan.small_plans import SIZES, N, curvature_of, small_network
 from tests.verify.practice.small_measurements import gauss_newtons
+from verify.practice import limits
 from verify.practice.limits import Linearised
 from verify.practice.limits.rate_bracket import MeasuredBracket, square_bound
 from verify.practice.loading import Problem, problem
@@ -31,6 +34,15 @@ def dense(given: Problem) -> np.ndarray[Any, Any]:
 @pytest.fixture(scope="module")
 def made(given: Problem) -> Linearised:
     return curvature_of(given, SIZES, heavy=5)
+
+
+def test_a_search_that_ended_early_has_a_wider_bracket(
+    made: Linearised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "extremes", functools.partial(extremes, steps=11))
+    early = curvature_of(small_network(), SIZES, heavy=5)
+    assert early.bracket.bound > 10 * made.bracket.bound
+    assert early.rates[-1].lower < made.rates[-1].lower
 
 
 # --- every number against dense matrices -----------------------------------------------------------------------
