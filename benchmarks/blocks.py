@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from benchmarks.pretend.trials import SAME, difference
 from benchmarks.timing import command
 from simulate.monte_carlo import Block, Point, one_thread, stream
 from verify.claims import registry
@@ -26,9 +27,6 @@ from verify.model import Claim, Experiment
 
 BESIDE = 3
 """Replicates drawn beside the one that is looked at."""
-
-SAME = 1e-9
-"""Relative difference that the rounding of a stacked product may leave between two blocks."""
 
 MADE = ("empty", "empty_like", "zeros", "detach", "uniform_")
 """Operations that only make numbers, such as the weights of a module that are replaced before anything is computed."""
@@ -83,10 +81,7 @@ def swapped(experiment: Experiment, point: Point, seed: int = 1) -> Found:
     first = _drawn(experiment, point, seed, [*range(BESIDE), BESIDE])
     with _Precisions() as precisions:
         other = _drawn(experiment, point, seed, [*range(BESIDE + 1, 2 * BESIDE + 1), BESIDE])
-    moved = {name: _difference(values[-1], other[name][-1]) for name, values in first.items()}
-    worst = max(moved, key=lambda name: moved[name])
-    single = frozenset(precisions.single)
-    return Found(moved[worst], worst if moved[worst] else "", single)
+    return Found(*difference(first, other), frozenset(precisions.single))
 
 
 def _drawn(
@@ -95,12 +90,7 @@ def _drawn(
     streams = tuple(stream(seed, experiment.id, point, i) for i in replicates)
     with one_thread():
         scores = experiment.simulate(Block(streams), point)
-    return {name: np.asarray(torch.as_tensor(v).detach(), dtype=float) for name, v in scores.items()}
-
-
-def _difference(one: np.ndarray, other: np.ndarray) -> float:
-    size = float(np.abs(one).max()) or 1.0
-    return float(np.nan_to_num(np.abs(one - other), nan=0.0).max()) / size
+    return {name: np.asarray(torch.as_tensor(v[-1]).detach(), dtype=float) for name, v in scores.items()}
 
 
 def experiments(claims: Iterable[Any] | None = None) -> list[Experiment]:

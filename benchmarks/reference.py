@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
-import importlib.metadata
 import json
 import math
 import platform
@@ -33,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from benchmarks.timing import command
+from benchmarks.timing import command, version
 from simulate.monte_carlo import BLOCK, Point, Scores, fixture, one_thread, open_executor, run_block
 from verify.claims import registry
 from verify.claims.images import needed_images
@@ -191,7 +190,7 @@ def _counts(facts: Facts) -> dict[str, int]:
 
 def _machine() -> dict[str, str]:
     """Return the versions and the processor, on which the last bit of a draw may depend."""
-    found = {name: importlib.metadata.version(name) for name in ("numpy", "scipy", "torch", "hypothesis")}
+    found = {name: version(name) for name in ("numpy", "scipy", "torch", "hypothesis")}
     return {**found, "python": platform.python_version(), "cpu": torch.backends.cpu.get_cpu_capability()}
 
 

@@ -53,9 +53,7 @@ def command(module: str, document: str | None, **options: Any) -> argparse.Argum
     Namespace(points=9, fast=True)
     """
     parser = argparse.ArgumentParser(
-        prog=f"python -m {module}",
-        description=document,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog=f"python -m {module}", description=document, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     for name, default in options.items():
         how: dict[str, Any] = {"action": "store_true"} if default is False else {"type": type(default)}

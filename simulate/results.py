@@ -166,7 +166,7 @@ class Result:
             figure.savefig(png, format="png", dpi=160)
             data = base64.b64encode(png.getvalue()).decode("ascii")
         width = round(96 * figure.get_size_inches()[0])
-        return f'<img alt="Plot: {said}" width="{width}" src="data:image/png;base64,{data}">'
+        return f'<img alt="Plot: {said}" width="{width}" style="max-width:100%" src="data:image/png;base64,{data}">'
 
     def _displayed_rows(self, most: int) -> tuple[Columns, int]:
         """Return at most `most` rows of the columns to display, and the number of rows left out."""

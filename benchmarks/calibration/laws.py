@@ -245,9 +245,12 @@ def _jumps(name: str, jump: float, chance: float, first: int = FEWEST, last: int
     return Law(name, draw, math.sqrt(1 + jump**2 * chance * (1 - chance)), last, first)
 
 
-def _once_seen(name: str, jump: float, chance: float) -> Law:
-    first = math.ceil(SEEN / chance)
-    return _jumps(f"{name}, once they are seen", jump, chance, first, 8 * first)
+def _once_seen(chance: float, jump: float) -> Law:
+    first, name = (
+        math.ceil(SEEN / chance),
+        f"{100 * chance:g} % at {jump:g} sd, once they are seen",
+    )
+    return _jumps(name, jump, chance, first, 8 * first)
 
 
 def lognormal_law(sigma: float, last: int = LAST) -> Law:
@@ -286,10 +289,7 @@ SEEN = math.log(1024e3)
 _BLOCKY = partial(_in_blocks, share=0.1)
 
 ADVERSARIAL = _by_name(
-    _once_seen("1 % at 20 sd", 20.0, 0.01),
-    _once_seen("1 % at 100 sd", 100.0, 0.01),
-    _once_seen("5 % at 20 sd", 20.0, 0.05),
-    _once_seen("5 % at 100 sd", 100.0, 0.05),
+    *(_once_seen(chance, jump) for chance in (0.01, 0.05) for jump in (20.0, 100.0)),
     Law("Student t3, to 8192", _student, math.sqrt(3), 8192),
     Law("Pareto 2.5", partial(_pareto, a=2.5), math.sqrt(2.5 / 1.5**2 / 0.5), 8192),
     lognormal_law(1.25, 8192),

@@ -36,7 +36,6 @@ class Rule:
     suite or without, and its looks.
     """
 
-    name: str
     multiplier: Callable[[int, float], float] = multiplier
     widens: bool = False
     guards: bool = False
@@ -67,7 +66,7 @@ LOOKS = tuple(looks(LAST))
 
 def taken(last: int = LAST, first: int = FEWEST) -> Rule:
     """The interval of the suite with its guards, at the looks of the suite from `first` on."""
-    return Rule(name="the suite's", guards=True, looks=tuple(n for n in looks(last) if n >= first))
+    return Rule(guards=True, looks=tuple(n for n in looks(last) if n >= first))
 
 
 def misses(

@@ -35,7 +35,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.mutants.edits import KINDS, Edit, Finder, edits, passed_by, sample
+from benchmarks.mutants.edits import KINDS, Edit, Finder, sample
 from benchmarks.timing import command
 
 ROOT = Path(__file__).parents[2]
@@ -89,8 +89,7 @@ def in_room(root: Path, room: str) -> list[Edit]:
     for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
         file = str(path.relative_to(root))
         finder = _Logic(root, file)
-        found += [*edits(root, file), *passed_by(root, file)]
-        found += dict.fromkeys(e for e in (*finder.found, *finder.passed) if e.kind == "logic")
+        found += dict.fromkeys((*finder.found, *finder.passed))
     return found
 
 

@@ -65,10 +65,7 @@ def _numbers(t: Outcomes) -> tuple[str, ...]:
 
 
 def _cells(s: Survivor) -> tuple[str, ...]:
-    moved, bar = (
-        f"{s.margins:g} of {s.mover}" if s.mover else "nothing read",
-        s.becomes.replace("|", "\\|"),
-    )
+    moved, bar = (f"{s.margins:g} of {s.mover}" if s.mover else "nothing read", s.becomes.replace("|", "\\|"))
     code = f"`` {bar} ``" if "`" in s.becomes else f"`{bar}`"
     kind = s.kind if s.outcome == "survived" else f"{s.kind} ({s.outcome})"
     return s.place, kind, code, moved, s.reason

@@ -390,8 +390,10 @@ def preload() -> None:
     """Import the libraries once, before any fork; each child imports the code on trial anew."""
     from verify.claims import registry
 
-    for module in ("torch.func", "torch._dynamo", "torch.fx.experimental.symbolic_shapes", "scipy.stats",
-                   "scipy.special", "scipy.optimize", "scipy.integrate", "sympy", "hypothesis.strategies",
-                   "mpmath"):  # fmt: skip
+    libraries = """
+        torch.func torch._dynamo torch.fx.experimental.symbolic_shapes sympy mpmath hypothesis.strategies
+        scipy.stats scipy.special scipy.optimize scipy.integrate
+    """
+    for module in libraries.split():
         importlib.import_module(module)
     registry.papers()

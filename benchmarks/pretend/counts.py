@@ -33,35 +33,16 @@ OURS = tuple(f"{ROOT / top}/" for top in ("losscurv", "theory", "simulate", "ver
 DECOMPOSITIONS = ("_linalg_", "linalg_", "triangular_solve", "cholesky", "geqrf", "ormqr", "svd", "qr")
 """Prefixes of operations that take the cube of a size."""
 
-MADE = frozenset(
-    "aten::" + name
-    for name in (
-        "arange",
-        "empty",
-        "empty_like",
-        "empty_strided",
-        "eye",
-        "full",
-        "full_like",
-        "new_empty",
-        "new_zeros",
-        "ones",
-        "ones_like",
-        "scalar_tensor",
-        "zeros",
-        "zeros_like",
-        "zero_",
-        "fill_",
-        "copy_",
-        "_to_copy",
-        "clone",
-        "stack",
-        "cat",
-        "uniform_",
-        "normal_",
-        "lift_fresh",
-    )
-)
+
+def aten(names: str) -> frozenset[str]:
+    """Return names of operations as schemas have them."""
+    return frozenset(f"aten::{name}" for name in names.split())
+
+
+MADE = aten("""
+    arange empty empty_like empty_strided eye full full_like new_empty new_zeros ones ones_like
+    scalar_tensor zeros zeros_like zero_ fill_ copy_ _to_copy clone stack cat uniform_ normal_ lift_fresh
+""")
 """Operations that only make, draw, copy or lay out numbers, as on their way to a device; not counted as CPU work."""
 
 

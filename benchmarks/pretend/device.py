@@ -20,7 +20,7 @@ from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.pretend import rules
-from benchmarks.pretend.counts import Counts, EnoughLaunches, numpy_seen
+from benchmarks.pretend.counts import Counts, EnoughLaunches, aten, numpy_seen
 from benchmarks.pretend.rules import Rounding
 
 NAME = "pretend"
@@ -30,7 +30,7 @@ TRANSFORMS = torch._C.DispatchKeySet(torch._C.DispatchKey.FuncTorchDynamicLayerF
 )
 """Dispatch keys of `torch.func`, which has done its part before an operation arrives here."""
 
-FREE = frozenset({"aten::detach", "aten::lift_fresh", "aten::_unsafe_view", "aten::_reshape_alias"})
+FREE = aten("detach lift_fresh _unsafe_view _reshape_alias")
 """Operations that move no data, in addition to views."""
 
 POSSIBLE = hasattr(backend_registration, "_setup_privateuseone_for_python_backend")

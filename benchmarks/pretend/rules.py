@@ -15,33 +15,18 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import flop_registry
 
-from benchmarks.pretend.counts import DECOMPOSITIONS
+from benchmarks.pretend.counts import DECOMPOSITIONS, aten
 
-INDEXED = frozenset(
-    {
-        "aten::index",
-        "aten::_unsafe_index",
-        "aten::index_put",
-        "aten::index_put_",
-        "aten::_index_put_impl_",
-        "aten::_unsafe_index_put",
-    }
-)
+INDEXED = aten("index _unsafe_index index_put index_put_ _index_put_impl_ _unsafe_index_put")
 """Operations that take indices from the CPU too; masks among them are counted first, so the CPU waits."""
 
-SCALARS_OF_THE_CPU = frozenset(
-    {"aten::clamp", "aten::fill", "aten::fill_", "aten::lerp", "aten::lerp_", "aten::where"}
-    | {"aten::masked_fill", "aten::masked_fill_", "aten::index_fill", "aten::index_fill_"}
-)
+SCALARS_OF_THE_CPU = aten("clamp fill fill_ lerp lerp_ where masked_fill masked_fill_ index_fill index_fill_")
 """Operations that take a CPU tensor without dimensions, in addition to pointwise ones."""
 
-SIZE_UNKNOWN = frozenset(
-    {"aten::nonzero", "aten::masked_select", "aten::repeat_interleave", "aten::bincount"}
-    | {"aten::_unique2", "aten::unique_dim", "aten::unique_consecutive"}
-)
+SIZE_UNKNOWN = aten("nonzero masked_select repeat_interleave bincount _unique2 unique_dim unique_consecutive")
 """Operations whose result has a size that the device has to find first."""
 
-READ_BY_THE_CPU = frozenset({"aten::_local_scalar_dense", "aten::equal", "aten::is_nonzero"})
+READ_BY_THE_CPU = aten("_local_scalar_dense equal is_nonzero")
 
 STATUS_READ = ("aten::linalg_", "aten::_linalg_")
 """Prefixes of decompositions, whose status the CPU reads."""

@@ -7,6 +7,8 @@ The unit is one forward and one backward pass of the same network on the same sa
 so that a machine that is slow for a while is slow for both. Operators and the graphs that they keep are prepared before
 the call. Every result is compared with one in float64.
 
+Without `--network` and `--only`, one table has all networks, each with the works named in `TABLE`.
+
 `--network` and `--only` name networks and works (repeatable). A time of another library is marked `ahead` if it is less
 than 0.95 of ours. `--samples` are the digits in a pass, 1000 or fewer by the network if 0; `--repeats`
 are the calls of each, with fewer of slow ones.
@@ -110,7 +112,7 @@ def bench(case: Case, *, only: Sequence[str] = (), repeats: int = 30) -> tuple[l
                     for way in ways or ()
                     if way.work == name
                 ]
-                _measure(case, sides, work.truth(case), repeats)
+                _measure(case, sides, work.truth(case.double()), repeats)
                 results += sides
     return results, [library.name for library, ways in found if ways is None]
 
@@ -177,12 +179,21 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--network", action="append", choices=NETWORKS)
     options = parser.parse_args(words)
     torch.set_num_threads(1)
-    for name in options.network or ["lenet-300-100"]:
-        _compare(NETWORKS[name], parser, options)
+    listed = NETWORKS if not options.only else ["lenet-300-100"]
+    rows, missing = list[list[str]](), list[str]()
+    for name in options.network or listed:
+        only = options.only or (() if options.network else TABLE.get(name, SHORT))
+        results, missing = _compare(NETWORKS[name], only, parser, options)
+        rows += [[name, *_cells(result, results)] for result in results]
+    print(f"\n{table(HEAD, rows)}")
+    if missing:
+        print(f"\nnot installed: {', '.join(missing)}")
     return 0
 
 
-def _compare(network: BenchNetwork, parser: ArgumentParser, options: Namespace) -> None:
+def _compare(
+    network: BenchNetwork, only: Sequence[str], parser: ArgumentParser, options: Namespace
+) -> tuple[list[Timing], list[str]]:
     if other := [name for name in options.only or () if not WORKS[name].suits(network)]:
         parser.error(f"--only must name works of {network.title}, got {', '.join(other)}")
     try:
@@ -190,17 +201,20 @@ def _compare(network: BenchNetwork, parser: ArgumentParser, options: Namespace) 
     except ValueError as error:
         parser.error(str(error))
     with threadpool_limits(1):
-        results, missing = bench(case, only=options.only or (), repeats=options.repeats)
+        results, missing = bench(case, only=only, repeats=options.repeats)
     device = torch.cuda.get_device_name(case.device) if case.device.type == "cuda" else "cpu"
     print(f"{network.title} on {len(case.x)} digits, float32; {machine('torch')}; {device}", end=", ")
     unit = min(min(result.units) for result in results)
-    print(f"one thread\nunit: one forward and backward pass, {1e3 * unit:.3g} ms at best\n")
-    print(table(HEAD, [_cells(result, results) for result in results]))
-    if missing:
-        print(f"\nnot installed: {', '.join(missing)}")
+    print(f"one thread\nunit: one forward and backward pass, {1e3 * unit:.3g} ms at best", flush=True)
+    return results, missing
 
 
-HEAD = ("work", "library", "by", "best", "median", "times ours", "relative error")
+SHORT = "hessian", "gauss-newton", "eigenvalue"
+
+TABLE = {"lenet-300-100": (), "large": SHORT[2:], "tiny": (*SHORT[:2], "dense", "dense anew")}
+"""Works of networks in the table of all of them; empty for all works, `SHORT` where a network is not named."""
+
+HEAD = ("network", "work", "library", "by", "best", "median", "times ours", "relative error")
 
 
 def _cells(result: Timing, results: Sequence[Timing]) -> list[str]:

@@ -22,7 +22,10 @@ from benchmarks.products.works import (
     Call,
     Case,
     Way,
+    diagonal,
+    gauss_newton_products,
     hessian_products,
+    kfac_product,
     largest_of,
     times,
 )
@@ -127,42 +130,10 @@ def _pyhessian() -> tuple[Way, ...]:
         Way("eigenvalue", "hessian.eigenvalues", largest(1)),
         Way("eigenvalues", "hessian.eigenvalues", largest(EIGENVALUES)),
         Way(
-            "density",
-            "hessian.density",
-            reads(of, lambda h, _: np.max(h.density(iter=STEPS, n_v=PROBES)[0])),
-        ),
-        Way(
             "trace",
             f"hessian.trace, at most {PRODUCTS} products",
             reads(of, lambda h, _: float(np.mean(h.trace(maxIter=PRODUCTS)))),
         ),
-    )
-
-
-def _nngeometry() -> tuple[Way, ...]:
-    metrics: Any = import_module("nngeometry.metrics")
-    objects: Any = import_module("nngeometry.object")
-    gram_matrix: Any = import_module("nngeometry.gram").GramMatrix
-    collection: Any = import_module("nngeometry.layercollection").LayerCollection
-
-    def fisher(case: Case) -> Any:
-        return metrics.FIM(
-            case.net, case.batch, objects.PMatImplicit, variant="classif_logits", device=case.device
-        )
-
-    def product(case: Case) -> Call:
-        matrix = fisher(case)
-        vector = objects.PVector(collection.from_model(case.net), vector_repr=case.vector)
-        return lambda: matrix.mv(vector).to_torch()
-
-    def gram(case: Case) -> Call:
-        size = len(case.x)
-        return lambda: gram_matrix(case.of_one_output, case.batch).to_torch().reshape(size, size)
-
-    return (
-        Way("gauss-newton", "FIM, PMatImplicit", product),
-        Way("trace", "FIM, PMatImplicit", lambda case: fisher(case).trace),
-        Way("gram", "GramMatrix", gram),
     )
 
 
@@ -205,14 +176,32 @@ def _torch() -> tuple[Way, ...]:
 
         return call
 
-    def kept_graph(case: Case) -> Callable[[Tensor], Tensor]:
-        return hessian_products(case, case.net, case.parameters, case.x)
+    def rows(case: Case, product: Callable[[Tensor], Tensor]) -> Tensor:
+        return func.vmap(product)(torch.eye(len(case.vector), device=case.device))
+
+    def powers(case: Case) -> Call:
+        product = hessian_products(case)
+
+        def call() -> Tensor:
+            vector = case.vector
+            for _ in range(PROBES * STEPS):
+                vector = product(vector / vector.norm())
+            return vector.norm()
+
+        return call
 
     def largest(count: int, vectors: int | None = None) -> Callable[[Case], Call]:
-        return reads(kept_graph, lambda h, case: largest_of(h, count, case.vector, TOLERANCE, vectors))
+        return reads(hessian_products, lambda h, case: largest_of(h, count, case.vector, TOLERANCE, vectors))
 
     return (
-        Way("hessian", "kept graph", lambda case: partial(kept_graph(case), case.vector)),
+        Way("hessian", "kept graph", lambda case: partial(hessian_products(case), case.vector)),
+        Way("gauss-newton", "kept graph", lambda case: partial(gauss_newton_products(case), case.vector)),
+        Way("first", "double backward", lambda case: lambda: hessian_products(case)(case.vector)),
+        Way("dense", "kept graph, vmap", lambda case: partial(rows, case, hessian_products(case))),
+        Way("dense anew", "double backward, vmap", lambda case: lambda: rows(case, hessian_products(case))),
+        Way("diagonal", "by layers", lambda case: partial(diagonal, case)),
+        Way("kfac", "by layers", lambda case: partial(kfac_product, case)),
+        Way("density", f"kept graph, {PROBES * STEPS} products alone", powers),
         Way("eigenvalue", f"kept graph, scipy eigsh, ncv={VECTORS}", largest(1, VECTORS)),
         Way("eigenvalues", "kept graph, scipy eigsh", largest(EIGENVALUES)),
         Way("hessian", "linearize of grad", hessian),
@@ -225,6 +214,5 @@ LIBRARIES = (
     Library("losscurv", "losscurv", lambda: OURS),
     Library("curvlinops", "curvlinops-for-pytorch", _curvlinops),
     Library("PyHessian", "PyHessian", _pyhessian),
-    Library("nngeometry", "nngeometry", _nngeometry),
     Library("torch", "torch", _torch),
 )

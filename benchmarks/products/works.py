@@ -10,6 +10,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,9 @@ from torch import Tensor, nn
 
 from simulate import data
 from simulate.eigenvalues import extremes
+from simulate.factors import kfac
 from simulate.lanczos.gauss import recurrence
+from simulate.modules.diagonals import gauss_newton_diagonal
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.networks import LENET_300_100, LeNet5, Mlp, Vgg
@@ -113,12 +116,7 @@ class _Transformer(nn.Module):
 NETWORKS: dict[str, BenchNetwork] = {
     "lenet-300-100": bench_perceptron(LENET_300_100, "LeNet-300-100"),
     "lenet-5": BenchNetwork("LeNet-5", (3, 32, 32), 200, lambda rng: LeNet5(rng=rng)),
-    "vgg": BenchNetwork(
-        "VGG-like, five convolutions",
-        (3, 32, 32),
-        64,
-        _vgg,
-    ),
+    "vgg": BenchNetwork("VGG-like, five convolutions", (3, 32, 32), 64, _vgg),
     "residual": BenchNetwork(
         "residual with batch normalisation, eight convolutions", (3, 32, 32), 64, _residual
     ),
@@ -145,6 +143,9 @@ EIGENVALUES = 10
 
 STEPS, PROBES = 30, 3
 """Products with each probe, and number of probes, for a density."""
+
+FEW = 1000
+"""Most parameters of a matrix that is computed whole."""
 
 _EXACT = 1e-6
 """Residual of an eigenvalue in float64, whose error is about the square of it."""
@@ -214,6 +215,13 @@ class Case:
         """Inputs and labels."""
         return self.x, self.labels
 
+    def double(self) -> Case:
+        """Return the case in float64."""
+        found = copy.copy(self)
+        found.net, found.x = copy.deepcopy(self.net).double(), self.x.double()
+        found.parameters, found.vector = list(found.net.parameters()), self.vector.double()
+        return found
+
     def both_passes(self) -> Tensor:
         """Compute loss and gradient of all samples, the unit of all times."""
         loss = self.loss(self.net(self.x), self.labels)
@@ -222,6 +230,10 @@ class Case:
     @cached_property
     def objective(self) -> Objective:
         """Loss as an `Objective`."""
+        return self.new_objective()
+
+    def new_objective(self) -> Objective:
+        """Return a new `Objective`, which keeps nothing yet."""
         return Objective(self.net, self.batch, self.loss)
 
     @cached_property
@@ -270,10 +282,6 @@ def _density(case: Case) -> Call:
     )
 
 
-def _number(measure: Callable[[Objective], float]) -> Callable[[Case], Call]:
-    return lambda case: lambda: torch.tensor(measure(case.objective))
-
-
 OURS = (
     Way("hessian", "operators.hessian", lambda case: times(hessian(case.objective), case.vector)),
     Way(
@@ -286,8 +294,21 @@ OURS = (
     Way("eigenvalue", "eigenvalues.extremes", _largest(1)),
     Way("eigenvalues", "eigenvalues.extremes", _largest(EIGENVALUES)),
     Way("density", "the recurrence of spectra.density", _density),
-    Way("trace", "sample_grams.trace_gauss_newton", _number(trace_gauss_newton)),
-    Way("trace", "sample_grams.trace_hessian", _number(trace_hessian)),
+    Way("first", "operators.hessian", lambda case: lambda: hessian(case.new_objective()) @ case.vector),
+    Way("dense", "operators.hessian", lambda case: hessian(case.objective).dense),
+    Way("dense anew", "operators.hessian", lambda case: lambda: hessian(case.new_objective()).dense()),
+    Way("diagonal", "gauss_newton_diagonal", lambda case: lambda: gauss_newton_diagonal(case.objective)),
+    Way("kfac", "factors.kfac", lambda case: lambda: kfac(case.objective, kind="empirical") @ case.vector),
+    Way(
+        "trace",
+        "sample_grams.trace_gauss_newton",
+        lambda case: lambda: torch.tensor(trace_gauss_newton(case.objective)),
+    ),
+    Way(
+        "trace",
+        "sample_grams.trace_hessian",
+        lambda case: lambda: torch.tensor(trace_hessian(case.objective)),
+    ),
     Way(
         "gram",
         "fisher_gram.gram",
@@ -296,50 +317,39 @@ OURS = (
 )
 
 
-# --- the same in float64 ----------------------------------------------------------------------------------------
+# --- by plain torch: in float64 these are the truth ----------------------------------------------------------------
 
 
-def _double(case: Case) -> tuple[nn.Module, list[nn.Parameter], Tensor]:
-    net = copy.deepcopy(case.net).double()
-    return net, list(net.parameters()), case.x.double()
-
-
-def hessian_products(
-    case: Case, net: nn.Module, parameters: Sequence[nn.Parameter], x: Tensor
-) -> Callable[[Tensor], Tensor]:
+def hessian_products(case: Case) -> Callable[[Tensor], Tensor]:
     """Return products with the Hessian by the graph of the gradient, built once and differentiated for each vector."""
-    gradient = torch.autograd.grad(case.loss(net(x), case.labels), parameters, create_graph=True)
+    loss = case.loss(case.net(case.x), case.labels)
+    gradient = torch.autograd.grad(loss, case.parameters, create_graph=True)
 
     def product(vector: Tensor) -> Tensor:
-        return _flat(
-            torch.autograd.grad(gradient, parameters, case.like_parameters(vector), retain_graph=True)
-        )
+        parts = case.like_parameters(vector)
+        return _flat(torch.autograd.grad(gradient, case.parameters, parts, retain_graph=True))
 
     return product
 
 
-def _hessian_products(case: Case) -> Callable[[Tensor], Tensor]:
-    return hessian_products(case, *_double(case))
-
-
-def _gauss_newton_products(case: Case) -> Callable[[Tensor], Tensor]:
-    net, parameters, x = _double(case)
-    outputs = net(x)
+def gauss_newton_products(case: Case) -> Callable[[Tensor], Tensor]:
+    """Return products with the Gauss-Newton matrix by two graphs, built once."""
+    outputs = case.net(case.x)
     # The transposed product is linear in `dual`: its derivative by `dual` is the product itself.
     p, dual = outputs.softmax(1).detach(), torch.zeros_like(outputs, requires_grad=True)
-    pulled = torch.autograd.grad(outputs, parameters, dual, create_graph=True)
+    pulled = torch.autograd.grad(outputs, case.parameters, dual, create_graph=True)
 
     def product(vector: Tensor) -> Tensor:
         (tangent,) = torch.autograd.grad(pulled, dual, case.like_parameters(vector), retain_graph=True)
-        bent = p * (tangent - (p * tangent).sum(1, keepdim=True)) / len(x)
-        return _flat(torch.autograd.grad(outputs, parameters, bent, retain_graph=True))
+        bent = p * (tangent - (p * tangent).sum(1, keepdim=True)) / len(p)
+        return _flat(torch.autograd.grad(outputs, case.parameters, bent, retain_graph=True))
 
     return product
 
 
 def _few_columns(case: Case) -> Tensor:
     """Return the first columns of R'GR and R'HtR."""
-    frame, both = case.frame.double(), (_gauss_newton_products(case), _hessian_products(case))
+    frame, both = case.frame.double(), (gauss_newton_products(case), hessian_products(case))
     g, h = (frame.T @ _products(multiply, frame[:, :COLUMNS]) for multiply in both)
     return torch.stack([g, h - g])
 
@@ -348,8 +358,16 @@ def _products(multiply: Callable[[Tensor], Tensor], columns: Tensor) -> Tensor:
     return torch.stack([multiply(column) for column in columns.T.double()], dim=1)
 
 
-def _largest_eigenvalues(case: Case, count: int) -> Tensor:
-    return largest_of(_hessian_products(case), count, case.vector.double(), _EXACT)
+def _product(case: Case) -> Tensor:
+    return hessian_products(case)(case.vector)
+
+
+def _dense(case: Case) -> Tensor:
+    return _products(hessian_products(case), torch.eye(len(case.vector), device=case.device))
+
+
+def _top(case: Case, count: int = 1) -> Tensor:
+    return largest_of(hessian_products(case), count, case.vector, _EXACT)
 
 
 def largest_of(
@@ -371,35 +389,38 @@ def largest_of(
     return torch.as_tensor(np.sort(found)[::-1].copy())
 
 
-def _trace(case: Case) -> Tensor:
-    """Return the trace of H and G, which agree since the logits are linear in every single weight."""
-    _, weights, x = _double(case)
-    p = _forward(weights, x)[-1].softmax(1)
-    total = x.new_zeros(())
-    for k in range(p.shape[1]):  # the curvature of the loss is the sum of p_k (e_k - p)(e_k - p)'
-        above = nn.functional.one_hot(torch.full((len(x),), k, device=x.device), p.shape[1]) - p
-        for below, delta in _layers(weights, x, above * p[:, k, None].sqrt()):
-            total += (delta.square().sum(1) * below.square().sum(1)).sum()
-    return total / len(x)
+@torch.no_grad()
+def diagonal(case: Case) -> Tensor:
+    """Return the diagonal of G and H, which agree since the logits are linear in every single weight."""
+    p, total = case.net(case.x).softmax(1), torch.zeros_like(case.vector)
+    for one, share in zip(torch.eye(CLASSES).to(p), p.T, strict=True):
+        # the curvature of the loss is the sum of p_k (e_k - p)(e_k - p)'
+        layers = _layers(case.parameters, case.x, (one - p) * share[:, None].sqrt())
+        total += _flat([delta.square().mT @ below.square() for below, delta in layers][::-1])
+    return total / len(p)
+
+
+@torch.no_grad()
+def kfac_product(case: Case) -> Tensor:
+    """Return the product of the vector with the Kronecker factors of the empirical Fisher information."""
+    delta = case.net(case.x).softmax(1) - nn.functional.one_hot(case.labels, CLASSES)
+    vectors, layers = case.like_parameters(case.vector)[::-1], _layers(case.parameters, case.x, delta)
+    parts = [(d.mT @ d) @ v @ (below.mT @ below) for v, (below, d) in zip(vectors, layers, strict=True)]
+    return _flat(parts[::-1]) / len(delta) ** 2
 
 
 def _gram(case: Case) -> Tensor:
-    weights, x = [p.detach().double() for p in case.of_one_output.parameters()], case.x.double()
-    layers = _layers(weights, x, x.new_ones(len(x), 1))
+    weights = [p.detach().double() for p in case.of_one_output.parameters()]
+    layers = _layers(weights, case.x, case.x.new_ones(len(case.x), 1))
     return torch.stack([(delta @ delta.mT) * (below @ below.mT) for below, delta in layers]).sum(0)
-
-
-def _forward(weights: Sequence[Tensor], x: Tensor) -> list[Tensor]:
-    """Return inputs, activations and outputs."""
-    signals = [x]
-    for weight in weights[:-1]:
-        signals.append((signals[-1] @ weight.mT).relu())
-    return [*signals, signals[-1] @ weights[-1].mT]
 
 
 def _layers(weights: Sequence[Tensor], x: Tensor, delta: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the input of each layer from the top, and the derivative by its output, from that by the outputs."""
-    for weight, below in zip(reversed(weights), reversed(_forward(weights, x)[:-1]), strict=True):
+    signals = [x]
+    for weight in weights[:-1]:
+        signals.append((signals[-1] @ weight.mT).relu())
+    for weight, below in zip(reversed(weights), reversed(signals), strict=True):
         yield below, delta
         delta = (delta @ weight) * (below > 0)
 
@@ -409,36 +430,39 @@ def _flat(parts: Sequence[Tensor]) -> Tensor:
 
 
 class Work(NamedTuple):
-    """Work to time: its title, its value in float64, and whether it needs a perceptron."""
+    """Work to time: its title, its value in float64, and the most weights of a perceptron that it needs."""
 
     title: str
     truth: Callable[[Case], Tensor]
-    perceptron: bool = False
+    most: float = 0
 
     def suits(self, network: BenchNetwork) -> bool:
         """Whether it can be computed for this network."""
-        return bool(network.widths) or not self.perceptron
+        return not self.most or 0 < sum(a * b for a, b in pairwise(network.widths)) <= self.most
 
 
 WORKS = {
-    "hessian": Work("H times a vector", lambda case: _hessian_products(case)(case.vector.double())),
-    "gauss-newton": Work("G times a vector", lambda case: _gauss_newton_products(case)(case.vector.double())),
+    "hessian": Work("H times a vector", _product),
+    "gauss-newton": Work("G times a vector", lambda case: gauss_newton_products(case)(case.vector)),
     "columns": Work(
-        f"H times {BLOCK} vectors", lambda case: _products(_hessian_products(case), case.block[:, :COLUMNS])
+        f"H times {BLOCK} vectors", lambda case: _products(hessian_products(case), case.block[:, :COLUMNS])
     ),
     "projected": Work(f"G and H-term in {DIRECTIONS} directions", _few_columns),
-    "eigenvalue": Work(
-        f"largest eigenvalue of H to {TOLERANCE:g}", lambda case: _largest_eigenvalues(case, 1)
-    ),
+    "eigenvalue": Work(f"largest eigenvalue of H to {TOLERANCE:g}", _top),
     "eigenvalues": Work(
         f"{EIGENVALUES} largest eigenvalues of H to {TOLERANCE:g}",
-        lambda case: _largest_eigenvalues(case, EIGENVALUES),
+        lambda case: _top(case, EIGENVALUES),
     ),
     "density": Work(
         f"density of H, {PROBES} probes of {STEPS} products; its upper end",
-        lambda case: _largest_eigenvalues(case, 1),
+        _top,
     ),
-    "trace": Work("trace of G, which is that of H", _trace, perceptron=True),
-    "gram": Work("Gram matrix of one output", _gram, perceptron=True),
+    "first": Work("new Objective, H times a vector", _product),
+    "dense": Work("all of H", _dense, FEW),
+    "dense anew": Work("new Objective, all of H", _dense, FEW),
+    "diagonal": Work("diagonal of G", diagonal, math.inf),
+    "kfac": Work("empirical KFAC, times a vector", kfac_product, math.inf),
+    "trace": Work("trace of G, which is that of H", lambda case: diagonal(case).sum(), math.inf),
+    "gram": Work("Gram matrix of one output", _gram, math.inf),
 }
 """Works by their name on the command line."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import beta
 
+from benchmarks.calibration.misses import clopper_pearson
 from benchmarks.rates.campaign import Result, best, place, rate
 from benchmarks.timing import table
 
@@ -72,7 +72,7 @@ def lower_bound(good: int, of: int) -> float:
     >>> round(lower_bound(18, 18), 3), lower_bound(0, 18)
     (0.88, 0.0)
     """
-    return float(beta.ppf(1 - _CONFIDENCE, good, of - good + 1)) if good else 0.0
+    return clopper_pearson(good, of, 2 * _CONFIDENCE - 1)[0]
 
 
 HEAD = (

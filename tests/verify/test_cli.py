@@ -240,6 +240,7 @@ def test_every_word_is_searched_for_and_each_statement_is_a_line_with_whole_ids(
         ("κ₂", "karakida2019/not-centred"),
         ("Normalization", "normalisation"),
         ("normali", "normalisation"),
+        ("(", "no statement has all of these"),
         ("goldilox", "no statement has all of these; did you mean goldilocks?"),
     ],
 )

@@ -111,9 +111,9 @@ def check(
         Mappings from the names of parameters to their values. Or hypothesis strategies: a strategy of mappings, or a
         mapping that holds strategies; then examples are drawn, and one that disagrees is made simpler.
     margin
-        Largest difference at which the formula still counts as right: a fraction of the prediction, or in its own
-        unit if not `relative`. For a distribution the largest difference of distribution functions, and for a bound
-        on every replicate the share of violations that would be seen, never relative.
+        Largest difference at which the formula still counts as right: a fraction of the prediction, at most 1, or in
+        its own unit if not `relative`. For a distribution the largest difference of distribution functions, and for a
+        bound on every replicate the share of violations that would be seen, never relative.
     rivals
         Other formulas by name, called as `predict` is. Each must differ by two margins at one point at least.
     kind

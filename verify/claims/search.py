@@ -21,7 +21,8 @@ def with_words(
 
     `claims` are those named by the rows; their formulas, sources and the words of their papers are searched too.
     """
-    asked, found, known = [_plain(word) for word in words], list[InventoryRow](), set[str]()
+    # a word without letters has no plain form, and is nowhere
+    asked, found, known = [_plain(word) or word for word in words], list[InventoryRow](), set[str]()
     for row in rows:
         texts = [row.paper, row.id, row.title, row.reason, *row.claims, *row.observations]
         for claim in (claims[name] for name in row.claims):

@@ -139,8 +139,12 @@ def lines_of(name: str) -> list[str]:
 
     >>> lines_of("of the schedule, 2 − L")
     ['of the schedule,', '2\xa0−\xa0L']
+    >>> lines_of("2 (1 + momentum) / rate")
+    ['2 (1\xa0+\xa0momentum) /', 'rate']
     """
-    return textwrap.wrap(re.sub(r" ([−+=/≤≥]) ", "\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", name), LETTERS)
+    return textwrap.wrap(
+        re.sub(r"(?<!\)) ([−+=/≤≥]) ", "\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", name), LETTERS
+    )
 
 
 def name_lines(axes: Axes, piece: float = 0.0) -> None:

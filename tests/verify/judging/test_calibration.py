@@ -80,7 +80,7 @@ def narrow(n: int, alpha: float) -> float:
 )
 def test_an_interval_too_narrow_is_caught(planted: dict[str, Any]) -> None:
     """Seven looks: Student's t is right at each of them, and too narrow only for all together."""
-    rule = misses.Rule(name="planted", looks=tuple(looks(2 * LAST)), **planted)
+    rule = misses.Rule(looks=tuple(looks(2 * LAST)), **planted)
     assert (counted("normal", rule) > [most(1e-2), most(1e-3)]).all()
 
 
@@ -117,7 +117,7 @@ def test_laws_made_to_break_the_promise_are_within_it_or_undecided(law: str) -> 
 
 
 def test_without_the_guards_correlated_replicates_break_it() -> None:
-    rule = misses.Rule(name="no guards", widens=True, looks=tuple(n for n in looks(1280) if n >= 640))
+    rule = misses.Rule(widens=True, looks=tuple(n for n in looks(1280) if n >= 640))
     law, rng = laws.ADVERSARIAL["intraclass correlation 0.5"], np.random.default_rng(18)
     assert misses.misses(law, 1000, rng, rules=(rule,), alphas=(1e-3,))[0, 0, 0] > most(1e-3, 1000)
 
