@@ -27,14 +27,14 @@ class HoldOut(NamedTuple):
 
 
 HOLD_OUT = {
-    ("sgd", False): HoldOut(12, (0.92, 1.8), 1.00),
-    ("sgd", True): HoldOut(12, (0.88, 2.4), 0.92),
-    ("momentum", False): HoldOut(12, (0.28, 2.1), 0.92),
-    ("momentum", True): HoldOut(12, (0.55, 1.6), 0.83),
-    ("adam", False): HoldOut(12, (0.69, 1.4), 1.00),
-    ("adam", True): HoldOut(12, (0.51, 2.6), 0.92),
-    ("adamw", False): HoldOut(12, (0.69, 2.0), 1.00),
-    ("adamw", True): HoldOut(12, (0.51, 2.7), 0.58),
+    ("sgd", False): HoldOut(16, (0.74, 1.8), 1.00),
+    ("sgd", True): HoldOut(16, (0.53, 2.1), 0.88),
+    ("momentum", False): HoldOut(16, (0.28, 1.6), 0.88),
+    ("momentum", True): HoldOut(16, (0.55, 2.2), 0.81),
+    ("adam", False): HoldOut(16, (0.69, 1.4), 1.00),
+    ("adam", True): HoldOut(16, (0.58, 3.3), 0.94),
+    ("adamw", False): HoldOut(16, (0.69, 2.0), 1.00),
+    ("adamw", True): HoldOut(16, (0.58, 3.3), 0.62),
 }
 """Errors by optimizer, and by whether the network had learned something."""
 
