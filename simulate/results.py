@@ -145,10 +145,10 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return a picture with a table, as notebooks show it."""
-        shown, left_out = self._displayed_rows(_ROWS)
-        head = "".join(f"<th>{_escape(name)}</th>" for name in shown)
+        heads, rows, left_out = self.shown_rows(_ROWS)
+        head = "".join(f"<th>{_escape(name)}</th>" for name in heads)
         body = "".join(
-            "<tr>" + "".join(f"<td>{_escape(cell)}</td>" for cell in row) + "</tr>" for row in _cells(shown)
+            "<tr>" + "".join(f"<td>{_escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
         )
         more = f"<p>{left_out} more rows: to_frame()</p>" if left_out else ""
         name, said = type(self).__name__, _escape(self._headline())
@@ -167,6 +167,16 @@ class Result:
             data = base64.b64encode(png.getvalue()).decode("ascii")
         width = round(96 * figure.get_size_inches()[0])
         return f'<img alt="Plot: {said}" width="{width}" style="max-width:100%" src="data:image/png;base64,{data}">'
+
+    @property
+    def headline(self) -> str:
+        """The main result in one sentence."""
+        return _printable(self._headline())
+
+    def shown_rows(self, most: int) -> tuple[list[str], list[list[str]], int]:
+        """Return heads and at most `most` rows of the table as text, and the number of rows left out."""
+        shown, left_out = self._displayed_rows(most)
+        return list(shown), _cells(shown), left_out
 
     def _displayed_rows(self, most: int) -> tuple[Columns, int]:
         """Return at most `most` rows of the columns to display, and the number of rows left out."""

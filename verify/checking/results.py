@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import matplotlib as mpl
 import numpy as np
 
 from simulate.results import Columns, Result
@@ -14,7 +17,7 @@ from verify.checking.replicates import Place, function_name
 from verify.judging.guards import unseen_rate
 from verify.model import ABSOLUTE, MODEL_BASED, Kind, Verdict
 from verify.page import wording
-from verify.page.theme import PALETTE
+from verify.page.theme import PALETTE, STYLE
 from verify.results import PointOutcome, RivalOutcome
 from verify.results.lines import spans_decades
 
@@ -35,6 +38,9 @@ WORST_FIRST = (Verdict.DISAGREES, Verdict.UNDECIDED, Verdict.AGREES)
 
 CURVE = 200
 """Places at which a formula is drawn."""
+
+_WIDTH, _HEIGHT, _LEFT, _RIGHT = 440.0, 230.0, 44.0, 90.0
+"""Points of a saved picture, and of the room next to its axes for ticks and names of lines."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -163,6 +169,32 @@ class Checked(Result):
         lines = [self._headline(), *self._lines(self.points), *(f"  {text}" for text in helps)]
         lines += [f"  reproduce: {self.reproduce}"] if self.reproduce else []
         return "\n".join([*lines, self._unseen()]) + "\n"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a page with picture and table as html, or the picture as png, svg or pdf, as the name ends.
+
+        Raises
+        ------
+        ValueError
+            If the format is another, or the file cannot be written.
+        """
+        from verify.page.canvas import frame
+        from verify.page.markup import themed
+        from verify.page.plots import save_as
+        from verify.page.result_page import write_result
+
+        path = Path(path)
+        with mpl.rc_context(STYLE):
+            figure, axes = frame(
+                f"Plot: {self._headline()}", left=_LEFT, right=_RIGHT, width=_WIDTH, height=_HEIGHT
+            )
+            self._draw(axes)
+        if path.suffix != ".html":
+            save_as(figure, path, path.suffix.removeprefix("."))
+            return
+        reproduce = [f"Reproduce: {self.reproduce}"] if self.reproduce else []
+        axes.set_title("", loc="left")  # it is that of the page
+        write_result(self, path, themed(figure), [*reproduce, self._unseen().strip().capitalize() + "."])
 
     def _headline(self) -> str:
         several = any(point.component for point in self.points)

@@ -3,6 +3,7 @@
 import builtins
 import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -111,6 +112,16 @@ def test_every_result_can_be_drawn(points: Any, simulate: Any) -> None:
 
     result.plot().figure.canvas.draw()
     plt.close("all")
+
+
+def test_a_result_is_saved_as_a_page_or_a_picture(mixed: Checked, tmp_path: Path) -> None:
+    mixed.save(tmp_path / "check.html")
+    page = (tmp_path / "check.html").read_text()
+    assert page.count("<svg") == 1 and page.count("<tr>") == 1 + len(mixed.points)
+    assert "disagrees at 1 of 40 points" in page and "http" not in page.replace("http://www.w3.org", "")
+    mixed.save(tmp_path / "check.svg")
+    with pytest.raises(ValueError, match="format must be one of"):
+        mixed.save(tmp_path / "check.xyz")
 
 
 def test_a_result_of_lambdas_can_be_pickled() -> None:

@@ -22,6 +22,13 @@ Records = Sequence[CurvatureRecord]
 
 
 def watch_figure(records: Records) -> Figure:
+    """Return one figure of all pictures."""
+    pictures = watch_plots(records)
+    took = f"measuring took {100 * records[-1].share:.1f} % of the time" if len(records) > 1 else ""
+    return figure_of(pictures, "Curvature through training", took)
+
+
+def watch_plots(records: Records) -> list[PagePlot]:
     """The largest eigenvalues with their limit, the loss, and the noise scale where it was measured.
 
     Raises
@@ -45,8 +52,7 @@ def watch_figure(records: Records) -> Figure:
     if any(each.noise_scale is not None for each in records):
         title = "Gradient noise scale, in samples"
         pictures.append(PagePlot(title, partial(_draw_field, records=records, name="noise_scale")))
-    took = f"measuring took {100 * records[-1].share:.1f} % of the time" if len(records) > 1 else ""
-    return figure_of(pictures, "Curvature through training", took)
+    return pictures
 
 
 def draw_top_eigenvalues(axes: Axes, records: Records) -> None:

@@ -261,7 +261,7 @@ class Watcher(Result):
         return watch_figure(self._records)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture as png, svg or pdf, as the name ends.
+        """Write the picture as png, svg or pdf, or a page with picture and table as html, as the name ends.
 
         Raises
         ------
@@ -269,8 +269,16 @@ class Watcher(Result):
             If nothing has been measured, the format is another, or the file cannot be written.
         """
         from verify.page.plots import save_as
+        from verify.page.result_page import write_result
+        from verify.practice.page_plots import plots_html
+        from verify.practice.watch.picture import watch_plots
 
-        save_as(self.figure(), Path(path), Path(path).suffix.removeprefix("."))
+        path = Path(path)
+        if path.suffix != ".html":
+            save_as(self.figure(), path, path.suffix.removeprefix("."))
+            return
+        share = f"Measuring took {100 * self._records[-1].share:.1f} % of the time." if self._records else ""
+        write_result(self, path, plots_html(watch_plots(self._records)), [share])
 
     _spread = True
 

@@ -23,6 +23,9 @@ def test_picture_shows_what_was_measured_and_is_written(tmp_path: Path) -> None:
 
     watcher.save(tmp_path / "curvature.png")
     assert imread(tmp_path / "curvature.png").std() > 0.01
+    watcher.save(tmp_path / "curvature.html")
+    page = (tmp_path / "curvature.html").read_text()
+    assert page.count("<svg") >= 2 and page.count("<tr>") == 1 + len(watcher.records)
     with pytest.raises(ValueError, match="xyz"):
         watcher.save(tmp_path / "curvature.xyz")
 
