@@ -89,6 +89,7 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("COLUMNS", "100")
         toy_claims.replace_all(patch, *CLAIMS)
         patch.setattr(request, "default_workers", lambda *_: 1)
+        patch.setattr(request, "WORKERS_PER_CORE", 1)  # "007" would start seven processes for four claims
         patch.setattr(report, "write", _written)
         patch.setattr(
             gallery, "save_picture", lambda picture, setting, where: [where / f"{picture.name}.png"] * 2
