@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
 
 from simulate.results import Columns, Result
@@ -178,6 +177,8 @@ class Checked(Result):
         ValueError
             If the format is another, or the file cannot be written.
         """
+        import matplotlib as mpl
+
         from verify.page.canvas import frame
         from verify.page.markup import themed
         from verify.page.plots import save_as
