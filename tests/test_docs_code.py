@@ -48,7 +48,7 @@ SMALLER = {
 
 @pytest.fixture(autouse=True)
 def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No derivations and drawings of pages, which hang on no word of what is shown."""
+    """No derivations and drawings of pages, whose words no test compares."""
     monkeypatch.setattr(suite, "_derivations", lambda *_: [])
     monkeypatch.setattr(measure_pages, "measurement_page", lambda _: "a page")
     monkeypatch.setattr(plan_pages, "plan_page", lambda _: "a page")

@@ -187,7 +187,7 @@ class Case:
         if network.widths:
             one = Mlp((*network.widths[:-1], 1), rng=rng)
             self.of_one_output = one.to(device=device, dtype=torch.float32)
-            """The same perceptron with a single output."""
+            """Return this perceptron with one output instead of ten."""
         self.parameters = list(self.net.parameters())
         dim = sum(p.numel() for p in self.parameters)
         self.vector = torch.tensor(rng.standard_normal(dim), dtype=torch.float32, device=device)

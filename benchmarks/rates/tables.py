@@ -16,7 +16,7 @@ _GOOD = 0.1
 """Share of the possible loss reduction that a good rate may lose."""
 
 _CONFIDENCE = 0.9
-"""Of the one-sided lower bound of a share."""
+"""Confidence of the one-sided lower bound of a share."""
 
 
 class Judged(NamedTuple):

@@ -40,7 +40,7 @@ _WARM_STEPS, _WARM_RATE, _WARM_SIZE = 100, 1e-3, 64
 
 @dataclass
 class Task:
-    """What a rule is given. A rule is a function of it that returns a rate, or None, for each batch size.
+    """A network in a state, with an optimizer. A rule maps a task to a rate, or None, for each batch size.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ from simulate.objectives.batches import tensors
 _PLAIN = (str, int, float, complex, bytes, enum.Enum, type, type(None), torch.dtype, torch.device)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 _OWNERS = (types.ModuleType, type, type(None))
-"""What a function may be bound to; a method depends on its object."""
+"""Types of `__self__` that leave a function comparable; any other method depends on its object."""
 
 _OF_MODULES = frozenset(vars(nn.Module()))
 _GLOBAL_HOOKS = [

@@ -95,7 +95,7 @@ def test_the_steps_of_a_rule_are_counted(small: Network) -> None:
 
 
 def test_the_rate_of_a_trial_changes_from_step_to_step(small: Network) -> None:
-    """Where the rate becomes 0 the model stays, and so does its loss on a batch of all samples."""
+    """A schedule that ends at rate 0 stops training: the loss of a batch of all samples stays."""
     given = ground_of(small).task()
     losses = trial(given, task.SAMPLES, [0.1, 0.1, 0.0], 5).losses
     assert losses[0] > losses[1] > losses[2]

@@ -60,7 +60,7 @@ def _cells(row: Row, first: bool) -> list[str]:
 def statement_lines(rows: Sequence[InventoryRow], claims: Mapping[str, AnyClaim]) -> list[str]:
     """Return a line for each statement, with what judges or shows it, or the reason why nothing does.
 
-    A statement or claim that is not of the paper's own words is told with whose it is. `claims` are those named by the
+    A statement or claim that is not in the paper's own words is marked with its origin. `claims` are those named by the
     rows. Lines are wrapped on a terminal only, so that a pipe can search them; no id is ever cut.
     """
     width, lines = max((len(f"{row.paper} {row.id}") for row in rows), default=0), list[str]()
@@ -71,8 +71,8 @@ def statement_lines(rows: Sequence[InventoryRow], claims: Mapping[str, AnyClaim]
         named += [f"{name} (observed)" for name in row.observations]
         status = row.status + f", {origin}" * (origin != PAPER)
         reason = f"({row.reason})" if row.reason else ""
-        told = (f"{row.paper} {row.id}".ljust(width), status, f"{row.title}:" if named else row.title)
-        line = escaped("  ".join(filter(None, (*told, ", ".join(named), reason))))
+        fields = (f"{row.paper} {row.id}".ljust(width), status, f"{row.title}:" if named else row.title)
+        line = escaped("  ".join(filter(None, (*fields, ", ".join(named), reason))))
         lines += wrapped_text(line, columns(), "    ", "") if sys.stdout.isatty() else [line]
     return lines
 

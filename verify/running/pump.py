@@ -301,7 +301,7 @@ class Asked:
         pump.call(self._arrived.append, function, **arguments)
 
     def result(self) -> Any:
-        """What the function returned, or the error that it raised; turns the pump until it is there."""
+        """Run the pump until the call has ended; return its result, or raise its error."""
         while not self._arrived:
             for complete in self._pump.turn():
                 complete.look()

@@ -25,7 +25,7 @@ def test_blocks_of_weights_make_the_whole(traced: bool, monkeypatch: pytest.Monk
 
 
 def test_gradients_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a model with a parameter outside of its layers."""
+    """The kernel of a model with a parameter outside of its layers."""
     found = case("tied")
     inputs = joined([x for x, _ in found.data])
     monkeypatch.setattr(_memory, "_UNCHECKED", 0)

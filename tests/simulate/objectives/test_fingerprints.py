@@ -236,7 +236,7 @@ def test_products_are_those_of_a_first_objective() -> None:
 
 @pytest.mark.parametrize("middle", ["convolution", "linear"])
 def test_single_precision_is_checked_with_buffers_and_fixed_parameters(middle: str) -> None:
-    """In double precision, to which they have to be converted too."""
+    """Fixed tensors of a model are converted to double precision too."""
 
     class Scaled(nn.Module):
         def __init__(self) -> None:

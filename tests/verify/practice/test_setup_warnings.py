@@ -45,8 +45,8 @@ NET, X = nn.Linear(4, 3), inputs(4)
 def test_a_softmax_before_the_loss_is_seen(
     net: nn.Module, x: Tensor, y: Tensor, options: dict[str, Any], expected: bool
 ) -> None:
-    told = setup_warnings(problem(net, (x, y), **options))
-    assert [SOFTMAX in line for line in told] == [True] * expected
+    warned = setup_warnings(problem(net, (x, y), **options))
+    assert [SOFTMAX in line for line in warned] == [True] * expected
 
 
 @pytest.mark.parametrize("words", ["measure --top 1", "plan --batch-sizes 2 --steps 4"])

@@ -161,7 +161,8 @@ class Search:
     @property
     def pairs(self) -> Pairs:
         """Wanted Ritz pairs, in units of the first product."""
-        assert self._pairs is not None
+        if self._pairs is None:
+            raise RuntimeError("no Ritz pairs before the first product")
         return self._pairs
 
     @property
@@ -383,7 +384,7 @@ class Search:
 def extend(
     search: Search, steps: float, until: Callable[[Search], bool] = lambda search: search.finished
 ) -> int:
-    """Grow a chain until its first eigenvalue is converged, or as told, and return the number of products.
+    """Grow a chain until its first eigenvalue converges, or for some steps; return the number of products.
 
     It makes as many as `steps`, or the least that the search needs.
     """

@@ -34,7 +34,7 @@ _MOST = 10
 """Most rates that a stage adds: a factor of a million."""
 
 Losses = Callable[[Collection[int], int], Iterable[tuple[int, float]]]
-"""From places and a number of steps to each place with the loss after so many steps, infinite if the run diverged."""
+"""A function of places and a number of steps; returns the loss at each place, infinite if the run diverged."""
 
 
 class Answer(NamedTuple):
