@@ -7,7 +7,8 @@ The unit is one forward and one backward pass of the same network on the same sa
 so that a machine that is slow for a while is slow for both. Operators and the graphs that they keep are prepared before
 the call. Every result is compared with one in float64.
 
-Without `--network` and `--only`, one table has all networks, each with the works named in `TABLE`.
+Without `--network` and `--only` all networks are timed, each with the works named in `TABLE`. The table of a network is
+printed when its last work is done.
 
 `--network` and `--only` name networks and works (repeatable). A time of another library is marked `ahead` if it is less
 than 0.95 of ours. `--samples` are the digits in a pass, 1000 or fewer by the network if 0; `--repeats`
@@ -180,14 +181,14 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     torch.set_num_threads(1)
     listed = NETWORKS if not options.only else ["lenet-300-100"]
-    rows, missing = list[list[str]](), list[str]()
+    missing = list[str]()
     for name in options.network or listed:
         only = options.only or (() if options.network else TABLE.get(name, SHORT))
         results, missing = _compare(NETWORKS[name], only, parser, options)
-        rows += [[name, *_cells(result, results)] for result in results]
-    print(f"\n{table(HEAD, rows)}")
+        # network by network: all of them take some ten minutes
+        print(f"\n{table(HEAD, [_cells(result, results) for result in results])}\n", flush=True)
     if missing:
-        print(f"\nnot installed: {', '.join(missing)}")
+        print(f"not installed: {', '.join(missing)}")
     return 0
 
 
@@ -214,7 +215,7 @@ SHORT = "hessian", "gauss-newton", "eigenvalue"
 TABLE = {"lenet-300-100": (), "large": SHORT[2:], "tiny": (*SHORT[:2], "dense", "dense anew")}
 """Works of networks in the table of all of them; empty for all works, `SHORT` where a network is not named."""
 
-HEAD = ("network", "work", "library", "by", "best", "median", "times ours", "relative error")
+HEAD = ("work", "library", "by", "best", "median", "times ours", "relative error")
 
 
 def _cells(result: Timing, results: Sequence[Timing]) -> list[str]:

@@ -231,7 +231,7 @@ def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(words) == 0
     told = capsys.readouterr().out
     assert "LeNet-300-100 on 5 digits, float32" in told
-    assert [line.split("|")[2].strip() for line in told.splitlines() if "| losscurv" in line] == [
+    assert [line.split("|")[1].strip() for line in told.splitlines() if "| losscurv" in line] == [
         "H times a vector",
         "G times a vector",
     ]
