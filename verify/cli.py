@@ -80,7 +80,7 @@ def _run(words: list[str]) -> int:
     if words[:1] == ["estimate"]:  # its words belong to the function: argparse would take -1,2 for an option
         from verify import estimate
 
-        return estimate.run(words[1:])
+        return estimate.run(words[1:], _readers)
     try:
         with Heartbeat(_say, "loading"):
             parser = _parser()
@@ -100,6 +100,12 @@ def _run(words: list[str]) -> int:
 
     require_words(vars(options))
     return options.run(options)
+
+
+def _readers() -> dict[str, dict[str, str]]:
+    from verify.claims.records import readers_of_theory
+
+    return readers_of_theory()
 
 
 class _Parser(argparse.ArgumentParser):
@@ -214,7 +220,8 @@ def _add_claims(commands: Any) -> None:
     statuses = [status.value for status in Status]
     listed = f"list this status only (repeatable): {', '.join(statuses)}"
     add("--status", action="append", metavar="STATUS", choices=statuses, help=listed)
-    add("--json", action="store_true", help="print as JSON")
+    add("--json", action="store_true", help="print as JSON, with formulas, conditions, sources and code")
+    add("--schema", action="store_true", help="print the JSON Schema of what --json prints")
 
 
 def _add_plot(commands: Any) -> None:
@@ -371,8 +378,9 @@ def _claims(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from verify.claims import registry
-    from verify.claims.registry import whose
+    from verify.claims.records import Statement, statement_record
     from verify.claims.search import with_words
+    from verify.model.schema import json_schema
     from verify.page import terminal
 
     registry.require_papers(options.paper or [])
@@ -380,8 +388,10 @@ def _claims(options: argparse.Namespace) -> int:
     chosen = (("paper", options.paper), ("id", options.entry), ("status", options.status))
     asked = [row for row in registry.inventory() if all(not k or getattr(row, n) in k for n, k in chosen)]
     rows, near = with_words(asked, claims, options.words)
-    if options.json:
-        listed = [asdict(row) | {"whose": whose(row, claims)} for row in rows]
+    if options.schema:
+        print(json.dumps(json_schema(list[Statement]), indent=1))
+    elif options.json:
+        listed = [asdict(statement_record(row, claims)) for row in rows]
         print(json.dumps(listed, indent=1, ensure_ascii=False))
     elif options.words or options.paper or options.entry or options.status:
         nothing = "no statement has all of these" + (near or "; for the papers, see losscurv claims")
