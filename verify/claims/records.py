@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
 from typing import Any
 
 from verify.claims import registry
-from verify.claims.places import code_of, functions_read
+from verify.claims.places import functions_read, modules
 from verify.judging.judge import PRINTED, labels, passage
 from verify.model import AnyClaim, Claim, Identity, Standing, Verdict
 from verify.results import InventoryRow
@@ -23,10 +22,10 @@ class StatedReading:
     ----------
     claim, reading
         Id of the claim, and "theory", "corrected" or "as our copy reads".
+    paper, entries
+        Paper of the claim, and the statements that it judges.
     formula, symbols
         LaTeX, and the meaning of its letters as far as the paper lists them.
-    says
-        The statement in a sentence without formulas.
     source
         Paper and place of the formula.
     standing, words, place
@@ -39,15 +38,14 @@ class StatedReading:
         Functions of theory that the claim reads, as module:function.
     module
         Python module that declares the claim.
-    code
-        File and line of the simulation or computation that is judged.
     """
 
     claim: str
     reading: str
+    paper: str
+    entries: list[str]
     formula: str
     symbols: dict[str, str]
-    says: str
     source: str
     standing: Standing
     words: str
@@ -56,7 +54,6 @@ class StatedReading:
     verdict: Verdict
     theory: list[str]
     module: str
-    code: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,44 +81,36 @@ def stated_readings(claim: AnyClaim) -> list[StatedReading]:
 
 
 def _reading(claim: AnyClaim, label: str) -> StatedReading:
-    printed, of_paper = label == PRINTED, passage(claim, label)
+    printed, (standing, words, place, *_) = label == PRINTED, passage(claim, label)
     return StatedReading(
         claim=claim.id,
         reading=label,
+        paper=claim.paper,
+        entries=list(claim.entries),
         formula=(printed and claim.reads) or claim.statement,
         symbols=registry.symbols(claim),
-        says=claim.says,
         source=claim.source,
-        standing=of_paper.standing,
-        words=of_paper.words,
-        place=of_paper.place,
+        standing=standing,
+        words=words,
+        place=place,
         domain=_domain(claim),
         verdict=Verdict.DISAGREES if printed else claim.expected,
-        theory=theory_read(claim),
-        module=_modules()[claim.id],
-        code=code_of(claim),
+        theory=_theory_read(claim),
+        module=modules()[claim.id],
     )
-
-
-def theory_read(claim: AnyClaim) -> list[str]:
-    """Return the functions of theory that a claim reads, as module:function."""
-    return [_code_path(name) for name in functions_read(claim)]
 
 
 def readers_of_theory() -> dict[str, dict[str, str]]:
     """Return the claims that read each function of theory, by module:function, with their registered verdicts."""
     found: dict[str, dict[str, str]] = {}
     for claim in registry.claims():
-        for function in theory_read(claim):
+        for function in _theory_read(claim):
             found.setdefault(function, {})[claim.id] = claim.expected
     return found
 
 
-@cache
-def _modules() -> dict[str, str]:
-    return {
-        claim.id: module.__name__ for _, module in registry.rooms() for claim in getattr(module, "CLAIMS", ())
-    }
+def _theory_read(claim: AnyClaim) -> list[str]:
+    return [_code_path(name) for name in functions_read(claim)]
 
 
 def _code_path(name: str) -> str:
@@ -132,11 +121,10 @@ def _code_path(name: str) -> str:
 
 
 def _domain(claim: AnyClaim) -> dict[str, Any]:
-    if isinstance(claim, Claim | Identity):
-        points: Sequence[Mapping[str, Any]] = (claim.experiment if isinstance(claim, Claim) else claim).points
-        names = dict.fromkeys(name for point in points for name in point)
-        return {name: list(dict.fromkeys(p[name] for p in points if name in p)) for name in names}
-    return {name: _range(of) for name, of in claim.domain.items()}
+    if not isinstance(claim, Claim | Identity):
+        return {name: _range(of) for name, of in claim.domain.items()}
+    points = (claim.experiment if isinstance(claim, Claim) else claim).points
+    return {name: list({p[name]: 0 for p in points if name in p}) for at in points for name in at}
 
 
 def _range(of: Any) -> Any:

@@ -104,13 +104,11 @@ class FunctionRecord:
     claims: dict[str, str]
 
 
-def function_record(
-    function: Callable[..., Any], readers: Mapping[str, dict[str, str]] | None = None
-) -> FunctionRecord:
+def function_record(function: Callable[..., Any], readers: Mapping[str, dict[str, str]]) -> FunctionRecord:
     r"""Return a function as a record; `readers` are the claims that read each function, by its code.
 
     >>> from theory.learning_rates import stability_limit
-    >>> record = function_record(stability_limit)
+    >>> record = function_record(stability_limit, {})
     >>> record.formula, record.source
     (['2/\\lambda_{max}'], 'Granziol, Zohren and Roberts (2022), eq. (22).')
     """
@@ -125,7 +123,7 @@ def function_record(
         conditions="\n".join(sections[name] for name in ("Notes", "Raises") if name in sections),
         source=sections.get("References", ""),
         code=code,
-        claims=(readers or {}).get(code, {}),
+        claims=readers.get(code, {}),
     )
 
 

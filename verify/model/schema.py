@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import is_dataclass
 from enum import Enum
 from inspect import getdoc
-from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-_NAMES: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_NAMES: dict[Any, str] = {str: "string", bool: "boolean"}
 
 
 def json_schema(kind: Any) -> dict[str, Any]:
@@ -17,30 +16,23 @@ def json_schema(kind: Any) -> dict[str, Any]:
     Parameters
     ----------
     kind
-        A dataclass, an enumeration, a plain type, or lists, string-keyed dictionaries and unions of these. `Any`, and
-        whatever else, has the schema that every value fits.
+        A dataclass, an enumeration, text, a truth value, or lists and string-keyed dictionaries of these. Every value
+        fits the schema of anything else, such as `Any`.
 
     Examples
     --------
-    >>> json_schema(dict[str, list[float] | None])["additionalProperties"]
-    {'anyOf': [{'type': 'array', 'items': {'type': 'number'}}, {'type': 'null'}]}
+    >>> json_schema(dict[str, list[bool]])["additionalProperties"]
+    {'type': 'array', 'items': {'type': 'boolean'}}
     """
     plain, inner = get_origin(kind) or kind, get_args(kind)
-    if plain is UnionType:
-        return {"anyOf": [json_schema(each) for each in inner]}
     if plain is list:
         return {"type": "array", "items": json_schema(inner[0])}
     if plain is dict:
         return {"type": "object", "additionalProperties": json_schema(inner[1])}
     if is_dataclass(plain):
         fields = {name: json_schema(each) for name, each in get_type_hints(plain).items()}
-        return {
-            "type": "object",
-            "description": getdoc(plain),
-            "properties": fields,
-            "required": [*fields],
-            "additionalProperties": False,
-        }
+        names = {"properties": fields, "required": [*fields], "additionalProperties": False}
+        return {"type": "object", "description": getdoc(plain), **names}
     if isinstance(plain, type) and issubclass(plain, Enum):
-        return {"enum": [each.value for each in plain]}
+        return {"enum": [*plain]}
     return {"type": _NAMES[plain]} if plain in _NAMES else {}
