@@ -99,7 +99,7 @@ def test_the_first_page_has_the_same_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--scorecard nowhere", "file not found: nowhere"),
+        ("--scorecard nowhere", "results file not found: nowhere"),
         (
             "--scorecard other.json",
             "results file other.json must have schema 7 or 8; run losscurv report again",

@@ -97,7 +97,7 @@ def test_a_verdict_that_differs_and_what_is_lacking_are_named(capsys: pytest.Cap
     [
         ("a.json", "losscurv compare: the following arguments are required: RESULTS.JSON"),
         ("a.json b.json c.json", "losscurv compare: unrecognized arguments: c.json"),
-        ("a.json nowhere", "losscurv: file not found: nowhere"),
+        ("a.json nowhere", "losscurv: results file not found: nowhere"),
         ("a.json other.json", "losscurv: results file other.json must have schema 7 or 8"),
     ],
 )
