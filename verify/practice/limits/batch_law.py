@@ -43,6 +43,17 @@ class BatchEigenvalue:
     high: float
 
 
+def summarised(values: NDArray[np.float64]) -> BatchEigenvalue:
+    """Return mean and scatter of independent batches; the error of the mean is its standard error.
+
+    >>> summarised(np.array([1.0, 2.0, 3.0])).mean
+    Estimate: 2 ± 0.577
+    """
+    low, high = np.quantile(values, _SHARE).tolist()
+    error = float(values.std(ddof=1)) / math.sqrt(len(values))
+    return BatchEigenvalue(mean=Estimate(float(values.mean()), error), low=low, high=high)
+
+
 class BatchLaw:
     """The law of some samples.
 

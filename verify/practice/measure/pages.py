@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
+
 from verify.escapes import escaped
 from verify.files import replace_files
 from verify.page import terminal, wording
@@ -21,6 +23,9 @@ VERSION = 1
 
 _WIDTH = 80
 """Most characters of a line outside tables."""
+
+_BARS = 8
+"""Bars of a histogram in text."""
 
 _NAME = 21
 """Characters of the name of a value."""
@@ -141,6 +146,7 @@ def _rest(found: Measurement) -> Iterator[str]:
         yield f"left open within the budget: {found.short}; raise --budget"
     yield from _zone_lines(found)
     yield from _noise_lines(found)
+    yield from _batch_lines(found)
     yield from _full_gradients(found)
     yield f"±: {promise(found)}; {found.passes:.0f} passes in {found.seconds:.0f} s"
 
@@ -193,6 +199,23 @@ def _noise_lines(found: Measurement) -> Iterator[str]:
     yield from (
         f"{name:<{_NAME}}{value(number)}, {text}" for name, number, text in rows if number is not None
     )
+
+
+def _batch_lines(found: Measurement) -> Iterator[str]:
+    drawn = found.batches
+    if drawn is None:
+        return
+    rows = {"λ₁(H_B)": drawn.hessian, "λ₁(G_B)": drawn.gauss_newton, "  by theory": drawn.law}
+    yield f"{len(drawn.hessians)} mini-batches of {drawn.size}; each eigenvalue within {_plain(drawn.bound, 2)}"
+    for name, batch in rows.items():
+        if batch is None:
+            yield f"{name:<{_NAME}}none: {drawn.not_predicted}"
+        else:
+            ends = f"{_plain(batch.low, 4)} to {_plain(batch.high, 4)}"
+            yield f"{name:<{_NAME}}{value(Number.estimated(batch.mean))}, 8 of 10 in {ends}"
+    counts, edges = np.histogram(drawn.hessians, bins=_BARS)
+    for count, low in zip(counts, edges, strict=False):
+        yield f"  from {_plain(low, 4):<{_NAME - 7}}{'█' * int(count)}"
 
 
 def value(number: Number | None) -> str:
