@@ -151,8 +151,10 @@ def modules() -> dict[str, str]:
 def functions_read(claim: AnyClaim, package: str = "theory") -> list[str]:
     """The functions and classes of a package that a claim names, directly or through functions that it calls.
 
+    Each as module:name.
+
     >>> functions_read(next(c for c in registry.claims() if c.id == "vysogorets2024/eq-8"))
-    ['theory.gauss_newton.expected_excess', 'theory.softmax.gamma']
+    ['theory.gauss_newton:expected_excess', 'theory.softmax:gamma']
     """
     return sorted(_collect_names(claim, package)[0])
 
@@ -184,7 +186,7 @@ def _collect_names(claim: AnyClaim, package: str = "theory") -> tuple[set[str], 
         module = str(getattr(thing, "__module__", ""))
         if callable(thing) and _top(module) == package:
             if not getattr(thing, "__qualname__", "_").startswith("_"):
-                found.add(f"{module}.{thing.__qualname__}")
+                found.add(f"{module}:{thing.__qualname__}")
         elif callable(thing) and module.startswith("verify.claims"):
             follow(thing)
         elif isinstance(thing, Mapping | tuple):  # of cases by name, or what belongs to one

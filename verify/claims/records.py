@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,6 +12,8 @@ from verify.claims.places import functions_read, modules
 from verify.judging.judge import PRINTED, labels, passage
 from verify.model import AnyClaim, Claim, Identity, Standing, Verdict
 from verify.results import InventoryRow
+
+_CODE = r", where=(None|<function .*? at \w+>)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,14 +26,14 @@ class StatedReading:
         Id of the claim, and "theory", "corrected" or "as our copy reads".
     paper, entries
         Paper of the claim, and the statements that it judges.
-    formula, symbols
-        LaTeX, and the meaning of its letters as far as the paper lists them.
+    formula
+        LaTeX.
     source
         Paper and place of the formula.
     standing, words, place
         Relation to the paper, and the paper's own words on when it holds, with their place; empty if it has none.
     domain
-        Values of each parameter at which it is judged; of a property the range, see `verify.model.domains`.
+        Parameters of each point at which it is judged; of a property their ranges, as `verify.model.domains` has them.
     verdict
         The verdict registered before any run; a run may find another one.
     theory
@@ -45,12 +47,11 @@ class StatedReading:
     paper: str
     entries: list[str]
     formula: str
-    symbols: dict[str, str]
     source: str
     standing: Standing
     words: str
     place: str
-    domain: dict[str, Any]
+    domain: list[dict[str, Any]]
     verdict: Verdict
     theory: list[str]
     module: str
@@ -77,59 +78,38 @@ def stated_readings(claim: AnyClaim) -> list[StatedReading]:
     >>> [(each.reading, each.verdict.value) for each in stated_readings(claim)]
     [('theory', 'agrees'), ('as our copy reads', 'disagrees')]
     """
-    return [_reading(claim, label) for label in labels(claim)]
-
-
-def _reading(claim: AnyClaim, label: str) -> StatedReading:
-    printed, (standing, words, place, *_) = label == PRINTED, passage(claim, label)
-    return StatedReading(
-        claim=claim.id,
-        reading=label,
-        paper=claim.paper,
-        entries=list(claim.entries),
-        formula=(printed and claim.reads) or claim.statement,
-        symbols=registry.symbols(claim),
-        source=claim.source,
-        standing=standing,
-        words=words,
-        place=place,
-        domain=_domain(claim),
-        verdict=Verdict.DISAGREES if printed else claim.expected,
-        theory=_theory_read(claim),
-        module=modules()[claim.id],
-    )
+    return [
+        StatedReading(
+            claim=claim.id,
+            reading=label,
+            paper=claim.paper,
+            entries=list(claim.entries),
+            formula=(label == PRINTED and claim.reads) or claim.statement,
+            source=claim.source,
+            standing=of_paper.standing,
+            words=of_paper.words,
+            place=of_paper.place,
+            domain=_domain(claim),
+            verdict=Verdict.DISAGREES if label == PRINTED else claim.expected,
+            theory=functions_read(claim),
+            module=modules()[claim.id],
+        )
+        for label in labels(claim)
+        for of_paper in [passage(claim, label)]
+    ]
 
 
 def readers_of_theory() -> dict[str, dict[str, str]]:
     """Return the claims that read each function of theory, by module:function, with their registered verdicts."""
     found: dict[str, dict[str, str]] = {}
     for claim in registry.claims():
-        for function in _theory_read(claim):
+        for function in functions_read(claim):
             found.setdefault(function, {})[claim.id] = claim.expected
     return found
 
 
-def _theory_read(claim: AnyClaim) -> list[str]:
-    return [_code_path(name) for name in functions_read(claim)]
-
-
-def _code_path(name: str) -> str:
-    module = name
-    while module not in sys.modules:
-        module = module.rpartition(".")[0]
-    return f"{module}:{name.removeprefix(module)[1:]}"
-
-
-def _domain(claim: AnyClaim) -> dict[str, Any]:
-    if not isinstance(claim, Claim | Identity):
-        return {name: _range(of) for name, of in claim.domain.items()}
-    points = (claim.experiment if isinstance(claim, Claim) else claim).points
-    return {name: list({p[name]: 0 for p in points if name in p}) for at in points for name in at}
-
-
-def _range(of: Any) -> Any:
-    """Return a range as its kind with its parts; conditions on lists, which are code, are left out."""
-    if not type(of).__module__.endswith("domains"):
-        return of
-    parts = getattr(of, "parts", of)
-    return {type(of).__name__: [_range(part) for part in parts if part is not None and not callable(part)]}
+def _domain(claim: AnyClaim) -> list[dict[str, Any]]:
+    if isinstance(claim, Claim | Identity):
+        return [dict(point) for point in (claim.experiment if isinstance(claim, Claim) else claim).points]
+    # conditions on lists are code
+    return [{name: re.sub(_CODE, "", repr(of)) for name, of in claim.domain.items()}]

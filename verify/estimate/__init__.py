@@ -38,14 +38,14 @@ Arguments are values in the order of the signature, or named (--sigma 0.6):
 
 options:
   --list      list the functions of all topics, or of one
-  --json      print JSON, in which NaN and infinity are strings; a list has
-              formula, domain, source, code and claims of each function
-  --schema    print the JSON Schema of that list
+  --json      print JSON, in which NaN and infinity are strings; without
+              arguments formulas, domains, sources, code and claims
+  --schema    print the JSON Schema of these
   -h, --help  show this help, or the help of a function"""
 
 
 Readers = Callable[[], Mapping[str, dict[str, str]]]
-"""Claims that read each function of theory, with their registered verdicts, by module:function."""
+"""Returns the claims that read each function of theory, with their registered verdicts, by module:function."""
 
 
 def run(words: Sequence[str], readers: Readers = dict) -> int:

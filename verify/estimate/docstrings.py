@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +85,7 @@ class FunctionRecord:
     formula
         Formulas of the docstring above its parameters, in LaTeX; empty where it has only words.
     domain
-        Meaning and domain of each argument.
+        Meaning and domain of each argument, as the docstring has them.
     conditions
         What the formula assumes, and for which arguments there is no value.
     source
@@ -97,7 +98,7 @@ class FunctionRecord:
 
     summary: str
     formula: list[str]
-    domain: dict[str, str]
+    domain: str
     conditions: str
     source: str
     code: str
@@ -113,15 +114,14 @@ def function_record(function: Callable[..., Any], readers: Mapping[str, dict[str
     (['2/\\lambda_{max}'], 'Granziol, Zohren and Roberts (2022), eq. (22).')
     """
     head, *parts = re.split(r"^(\w+)\n-+\n", _doc(function), flags=re.MULTILINE)
-    sections = dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
-    arguments = re.findall(r"^(\w.*)\n((?:(?: .*)?\n?)+)", sections.get("Parameters", ""), re.MULTILINE)
+    sections = defaultdict(str, zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
     code = f"{function.__module__}:{function.__qualname__}"
     return FunctionRecord(
         summary=summary(function),
         formula=[" ".join((found[1] or found[2]).split()) for found in _FORMULA.finditer(head)],
-        domain={name: " ".join(text.split()) for names, text in arguments for name in names.split(", ")},
-        conditions="\n".join(sections[name] for name in ("Notes", "Raises") if name in sections),
-        source=sections.get("References", ""),
+        domain=sections["Parameters"],
+        conditions=f"{sections['Notes']}\n{sections['Raises']}".strip(),
+        source=sections["References"],
         code=code,
         claims=readers.get(code, {}),
     )

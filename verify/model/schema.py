@@ -33,6 +33,6 @@ def json_schema(kind: Any) -> dict[str, Any]:
         fields = {name: json_schema(each) for name, each in get_type_hints(plain).items()}
         names = {"properties": fields, "required": [*fields], "additionalProperties": False}
         return {"type": "object", "description": getdoc(plain), **names}
-    if isinstance(plain, type) and issubclass(plain, Enum):
+    if issubclass(plain, Enum):
         return {"enum": [*plain]}
     return {"type": _NAMES[plain]} if plain in _NAMES else {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from verify.claims import registry
 from verify.claims.records import stated_readings
@@ -126,18 +126,16 @@ class PaperScore:
 
     paper: str
     outcomes: dict[str, int]
-    claim: str
-    margins: float
-    deviation: str
+    claim: str = ""
+    margins: float = 0.0
+    deviation: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scorecard:
-    """Scores of all papers with statements, and the version, commit and selection of the run that they are of."""
+    """Scores of all papers with statements, and what they are of: version, commit and selection of a run."""
 
-    version: str
-    commit: str
-    selection: str
+    run: dict[str, Any]
     papers: list[PaperScore]
 
 
@@ -146,37 +144,39 @@ def scorecard(results: Results | None) -> Scorecard:
 
     A statement that no claim of its paper judges counts as not judged, whatever the reason.
     """
-    readings: Sequence[Judged]
-    if results is None:
-        run, inventory = (version(), commit(), "verdicts as registered"), registry.inventory()
-        readings = [reading for claim in registry.claims() for reading in stated_readings(claim)]
+    if results:
+        inventory, readings, suite = results.inventory, results.rows, results.suite
+        run = {"version": suite.version, "commit": suite.host.get("commit"), "selection": suite.selection}
     else:
-        suite, inventory, readings = results.suite, results.inventory, results.rows
-        run = suite.version, suite.host.get("commit", ""), suite.selection
+        inventory = registry.inventory()
+        readings = [reading for claim in registry.claims() for reading in stated_readings(claim)]
+        run = {"version": version(), "commit": commit(), "selection": "verdicts as registered"}
     found, counts = statement_outcomes(inventory, readings), dict[str, Counter[str]]()
     for entry in inventory:
         if not entry.ours:
             mark = found.get((entry.paper, entry.id), SEEN)
-            counts.setdefault(entry.paper, Counter())[MARKS[mark]] += 1
-    papers = [_score(paper, count, readings) for paper, count in counts.items()]
-    return Scorecard(version=run[0], commit=run[1], selection=run[2], papers=papers)
+            counts.setdefault(entry.paper, Counter())[mark] += 1
+    papers = [
+        PaperScore(
+            paper=paper, outcomes={MARKS[mark]: count[mark] for mark in MARKS}, **_far(paper, readings)
+        )
+        for paper, count in counts.items()
+    ]
+    return Scorecard(run=run, papers=papers)
 
 
-def _score(paper: str, count: Counter[str], readings: Iterable[Judged]) -> PaperScore:
-    inside, decided = (Standing.AS_STATED, Standing.CORRECTED), (Verdict.AGREES, Verdict.DISAGREES)
-    measured = [
+def _far(paper: str, readings: Iterable[Judged]) -> dict[str, Any]:
+    inside = (Standing.AS_STATED, Standing.CORRECTED)
+    rows = [
         row for row in readings
-        if isinstance(row, Row) and row.paper == paper and row.kind not in EXACT
-        and row.standing in inside and row.verdict in decided
+        if isinstance(row, Row) and row.paper == paper and row.standing in inside
+        and row.kind not in EXACT and row.verdict in (Verdict.AGREES, Verdict.DISAGREES)
     ]  # fmt: skip
-    far = max(measured, key=largest_margins, default=None)
-    return PaperScore(
-        paper=paper,
-        outcomes={words: count[words] for words in MARKS.values()},
-        claim=far.claim if far else "",
-        margins=largest_margins(far) if far else 0.0,
-        deviation=(how_far(far) or how_closely(far)) if far else "",
-    )
+    if not rows:
+        return {}
+    row = max(rows, key=largest_margins)
+    words = how_far(row) or how_closely(row)
+    return {"claim": row.claim, "margins": largest_margins(row), "deviation": words}
 
 
 def _outcomes(counts: Counter[str], statements: bool) -> list[tuple[str, str]]:

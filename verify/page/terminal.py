@@ -127,14 +127,14 @@ def statements_by_paper(
 def score_lines(card: Scorecard) -> list[str]:
     """Return a table of statements by paper and outcome, the largest deviation of each paper, and the run."""
     rows = [(one.paper, *map(str, one.outcomes.values())) for one in card.papers]
-    far = [
-        f"  {one.claim}: {one.deviation}, {wording.numeral(one.margins, 2)} margins"
-        for one in card.papers
-        if one.claim
+    lines = [
+        *fitted_table(("paper", *MARKS.values()), rows),
+        "largest deviation under the paper's own condition:",
     ]
-    heading = ["largest deviation of each paper under its own condition:"] * bool(far)
-    run = f"losscurv {card.version}, commit {card.commit}: {card.selection}"
-    return [*fitted_table(("paper", *MARKS.values()), rows), *heading, *far, run]
+    for one in card.papers:
+        far = f"{one.deviation}, {wording.numeral(one.margins, 2)} margins, {one.claim}"
+        lines.append(f"  {one.paper}: {far if one.claim else 'not measured'}")
+    return [*lines, ", ".join(f"{name} {value}" for name, value in card.run.items())]
 
 
 def console(file: IO[str] | None = None, *, colour: bool | None = None) -> Console:

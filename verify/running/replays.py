@@ -152,15 +152,12 @@ def largest_change(recorded: Results, now: Results) -> str:
     It is in standard errors of the difference of two independent estimates; runs from one seed share their replicates.
     """
     one, other = _estimates(recorded), _estimates(now)
-    changes = {
-        place: abs(at - other[place][0]) / math.hypot(error, other[place][1])
-        for place, (at, error) in one.items()
-        if place in other
-    }
-    if not changes:
-        return "no estimate to compare"
-    (row, point), size = max(changes.items(), key=lambda item: item[1])
-    return f"largest of {len(changes)} changes of estimates: {size:.2g} standard errors, {row} at {point}"
+    changes = [
+        (abs(one[place][0] - other[place][0]) / math.hypot(one[place][1], other[place][1]), *place)
+        for place in one.keys() & other.keys()
+    ]
+    size, *place = max(changes, default=(0.0, "none"))
+    return f"largest of {len(changes)} changes of estimates: {size:.2g} standard errors, {' at '.join(place)}"
 
 
 def _estimates(made: Results) -> dict[tuple[str, str], tuple[float, float]]:
@@ -172,12 +169,12 @@ def _estimates(made: Results) -> dict[tuple[str, str], tuple[float, float]]:
         for point in row.points
         # The interval of a distance or of a share of violations is no multiple of a standard error.
         if row.kind not in ABSOLUTE
-        and (error := standard_error(point, alphas.get(row.paper, made.suite.alpha)))
+        and 0 < (error := standard_error(point, alphas.get(row.paper, made.suite.alpha))) < math.inf
     }
 
 
 def standard_error(point: PointOutcome, alpha: float) -> float:
-    """Standard error of the measured value of a point, from its interval of error `alpha`; 0 without an interval.
+    """Standard error of the measured value of a point, from its interval of error `alpha`.
 
     >>> from verify.judging.intervals import mean_interval
     >>> drawn = np.random.default_rng(1).gamma(9.0, size=256)
@@ -187,9 +184,8 @@ def standard_error(point: PointOutcome, alpha: float) -> float:
     >>> bool(np.isclose(standard_error(point, 1e-6), drawn.std(ddof=1) / 16))
     True
     """
-    if not point.replicates or math.isinf(point.statistical):
-        return 0.0
-    return point.statistical / widened(multiplier(point.replicates, alpha), point.replicates, point.skewness)
+    n = max(point.replicates, 1)  # 0 where nothing is sampled: then the half-width is 0 too
+    return point.statistical / widened(multiplier(n, alpha), n, point.skewness)
 
 
 def names_in(made: Results) -> list[str]:

@@ -25,7 +25,7 @@ from simulate.spectra import Estimate
 from verify.practice.loading import Problem, asked_problem
 from verify.practice.loading.foreign import measured
 from verify.practice.measure import zone as zones
-from verify.practice.measure.batches import batch_passes, mini_batches, require_batches
+from verify.practice.measure.batches import batch_passes, mini_batches
 from verify.practice.measure.budget import DEFAULT, FIRST, GAUSS_NEWTON, HESSIAN, Budget
 from verify.practice.measure.layers import LAYER_PASSES, layered, layers_of, least_layer
 from verify.practice.measure.lines import LINE_POINTS, loss_line
@@ -211,7 +211,6 @@ def measure_problem(
     count = min(natural("top", top), objective.dim)
     if not (isinstance(tolerance, int | float) and 0 < tolerance < math.inf):
         raise ValueError(f"tolerance must be a positive number, got {tolerance!r}")
-    require_batches(problem, batches)
     named = layers_of(objective.blocks()) if layers else {}
     # A stream for each part: whether layers or batches are asked for changes no other number.
     streams = np.random.default_rng(require_seed(seed)).spawn(8)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from simulate._checks import natural
 from simulate.eigenvalues import extremes
 from simulate.lanczos import Operator
 from simulate.modules.sample_directions import sample_directions
@@ -19,17 +20,14 @@ from verify.practice.limits.batch_law import BatchEigenvalue, BatchLaw, summaris
 from verify.practice.loading import Problem
 from verify.practice.measure.budget import FIRST, GAUSS_NEWTON, HESSIAN, Budget
 
-LEAST, MOST = 16, 64
-"""Mini-batches for which passes are laid aside if each takes as long as it may, and most of them."""
+_LEAST, _MOST, _LAW = 16, 64, 200.0
+"""Mini-batches for which passes are laid aside as if each took the most, most of them, and passes for the law."""
 
 _STEPS, _TOLERANCE = 40, 0.01
 """Most products for an eigenvalue of a batch, and the relative residual to stop at."""
 
 _DIRECTIONS, _PROBES = 10, 12
 """Eigenvectors of G and directions of single samples on which the law rests."""
-
-_LAW_PASSES = 200.0
-"""Most passes that are laid aside for the law."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +38,10 @@ class MiniBatches:
     ----------
     size
         B; batches are drawn without replacement, each by itself.
+    pairs
+        λ₁(H_B) and λ₁(G_B) of each batch, of the Hessian and its Gauss-Newton part; each within 1 % of an eigenvalue.
     hessian, gauss_newton
-        Mean with its standard error over the batches, and the ends between which eight of ten lie: of λ₁(H_B), and of
-        λ₁(G_B) of the Gauss-Newton matrix.
-    hessians, gauss_newtons
-        Both of each batch.
-    bound
-        An eigenvalue of the batch lies within it of each measured value.
+        Mean of either with its standard error over the batches, and the ends between which eight of ten lie.
     law
         λ₁(G_B) by the own-direction law (docs/claims/beyond.md, D1); None if it is missing.
     not_predicted
@@ -54,36 +49,32 @@ class MiniBatches:
     """
 
     size: int
+    pairs: tuple[tuple[float, float], ...] = field(repr=False)
     hessian: BatchEigenvalue
     gauss_newton: BatchEigenvalue
-    hessians: tuple[float, ...] = field(repr=False)
-    gauss_newtons: tuple[float, ...] = field(repr=False)
-    bound: float
     law: BatchEigenvalue | None
     not_predicted: str
 
 
-def require_batches(problem: Problem, size: int | None) -> None:
-    """Raise unless mini-batches of this size can be drawn and their mean loss is that of all samples."""
-    if size is None:
-        return
-    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < problem.samples:
-        raise ValueError(f"batches must be a size from 1 to {problem.samples - 1}, got {size!r}")
-    if problem.objective.reduction != "mean":
-        raise ValueError("batches needs a loss that is a mean over the samples, got a sum")
-
-
 def batch_passes(problem: Problem, size: int | None) -> float:
-    """Return the passes to lay aside for the law and for some mini-batches."""
-    return min(_law_passes(problem), _LAW_PASSES) + LEAST * _batch_passes(problem, size) if size else 0.0
+    """Return the passes to lay aside for mini-batches and their law.
+
+    Raises
+    ------
+    ValueError
+        If the size is not below the number of samples, or the loss is not a mean over them.
+    """
+    if size is None:
+        return 0.0
+    if natural("batches", size) >= problem.samples or problem.objective.reduction != "mean":
+        raise ValueError(
+            f"batches must be below {problem.samples}, the samples of a loss that is a mean over them, got {size}"
+            f" and a {problem.objective.reduction}"
+        )
+    return _LAW + _LEAST * _passes(problem, size)
 
 
-def _law_passes(problem: Problem) -> float:
-    # the Jacobian of each sample, and directions through it
-    return _STEPS * GAUSS_NEWTON + 2.0 * (math.prod(problem.outputs) + _DIRECTIONS + _PROBES)
-
-
-def _batch_passes(problem: Problem, size: int, first: int = _STEPS, second: int = _STEPS) -> float:
+def _passes(problem: Problem, size: int, first: int = _STEPS, second: int = _STEPS) -> float:
     """Return the passes of a batch: two for the loss, then products with the Hessian and the Gauss-Newton matrix."""
     return size / problem.samples * (2 + 2 * FIRST + first * HESSIAN + second * GAUSS_NEWTON)
 
@@ -95,47 +86,39 @@ def mini_batches(
 
     Parameters
     ----------
-    size
-        From `require_batches`.
     matrix
         The Gauss-Newton matrix of all samples, counted by `spent`.
     """
-    law, missing = None, "the budget"
-    if spent.free >= _law_passes(problem):
+    law, missing, pairs = None, "the budget", list[tuple[float, float]]()
+    # the Jacobian of each sample, and directions through it
+    passes = 2.0 * (math.prod(problem.outputs) + _DIRECTIONS + _PROBES)
+    if spent.free >= passes + _STEPS * GAUSS_NEWTON:
         try:
-            law, missing = _law(problem, matrix, rng, spent).at(size, rng), ""
+            top = extremes(
+                matrix, rng, largest=min(_DIRECTIONS, matrix.dim), tolerance=_TOLERANCE, steps=_STEPS
+            )
+            spent.spend(passes)
+            found = sample_directions(problem.objective, top.vectors, rng, probes=_PROBES, heavy=0)
+            law, missing = BatchLaw(found.statistics, problem.unit).at(size, rng), ""
         except LostProcessError:
             raise
         except ValueError as error:
             missing = str(error)
-    found = list[tuple[float, ...]]()
-    while len(found) < MOST and spent.free >= _batch_passes(problem, size):
+    while len(pairs) < _MOST and spent.free >= _passes(problem, size):
         part = problem.batch_objective(rng.choice(problem.samples, size, replace=False))
         one, other = (
             extremes(make(part), rng, tolerance=_TOLERANCE, steps=_STEPS) for make in (hessian, gauss_newton)
         )
-        spent.spend(_batch_passes(problem, size, one.products, other.products))
-        found.append(
-            (float(one.values[0]), float(other.values[0]), float(max(one.bounds[0], other.bounds[0])))
-        )
-    if len(found) < 2:
+        spent.spend(_passes(problem, size, one.products, other.products))
+        pairs.append((float(one.values[0]), float(other.values[0])))
+    if len(pairs) < 2:
         return None
-    values, others, bounds = np.array(found).T
+    first, second = map(summarised, np.array(pairs).T)
     return MiniBatches(
         size=size,
-        hessian=summarised(values),
-        gauss_newton=summarised(others),
-        hessians=tuple(values.tolist()),
-        gauss_newtons=tuple(others.tolist()),
-        bound=float(bounds.max()),
+        pairs=tuple(pairs),
+        hessian=first,
+        gauss_newton=second,
         law=law,
         not_predicted=missing,
     )
-
-
-def _law(problem: Problem, matrix: Operator, rng: np.random.Generator, spent: Budget) -> BatchLaw:
-    largest = min(_DIRECTIONS, matrix.dim)
-    top = extremes(matrix, rng, largest=largest, tolerance=_TOLERANCE, steps=_STEPS)
-    spent.spend(_law_passes(problem) - _STEPS * GAUSS_NEWTON)
-    samples = sample_directions(problem.objective, top.vectors, rng, probes=_PROBES, heavy=0)
-    return BatchLaw(samples.statistics, problem.unit)

@@ -205,17 +205,15 @@ def _batch_lines(found: Measurement) -> Iterator[str]:
     drawn = found.batches
     if drawn is None:
         return
-    rows = {"λ₁(H_B)": drawn.hessian, "λ₁(G_B)": drawn.gauss_newton, "  by theory": drawn.law}
-    yield f"{len(drawn.hessians)} mini-batches of {drawn.size}; each eigenvalue within {_plain(drawn.bound, 2)}"
-    for name, batch in rows.items():
-        if batch is None:
-            yield f"{name:<{_NAME}}none: {drawn.not_predicted}"
-        else:
-            ends = f"{_plain(batch.low, 4)} to {_plain(batch.high, 4)}"
-            yield f"{name:<{_NAME}}{value(Number.estimated(batch.mean))}, 8 of 10 in {ends}"
-    counts, edges = np.histogram(drawn.hessians, bins=_BARS)
-    for count, low in zip(counts, edges, strict=False):
-        yield f"  from {_plain(low, 4):<{_NAME - 7}}{'█' * int(count)}"
+    yield f"{len(drawn.pairs)} mini-batches of {drawn.size}: mean of λ₁, and ends of 8 of 10 of them"
+    for name, batch in {"H": drawn.hessian, "G": drawn.gauss_newton, "G by theory": drawn.law}.items():
+        said = f"none: {drawn.not_predicted}"
+        if batch:
+            said = f"{value(Number.estimated(batch.mean))}, {_plain(batch.low, 4)} to {_plain(batch.high, 4)}"
+        yield f"  {name:<{_NAME - 2}}{said}"
+    counts, edges = np.histogram([first for first, _ in drawn.pairs], _BARS)
+    for low, count in zip(edges[:-1], counts, strict=True):
+        yield f"  {'H from ' + _plain(low, 4):<{_NAME - 2}}{'█' * count}"
 
 
 def value(number: Number | None) -> str:

@@ -53,9 +53,7 @@ def measurement_plots(found: Measurement) -> list[PagePlot]:
         drawn.append(PagePlot("Loss along v₁", partial(_line, line=line), caption))
     first = found.hessian.top[0]
     if found.batches is not None:
-        caption = (
-            "Bars: λ₁(H_B). Outline: λ₁(G_B). Dot: its mean by theory, with 8 of 10 batches. Line: λ₁(H)."
-        )
+        caption = "λ₁ of batches. Mark: mean for G by theory, with 8 of 10 batches. Line: λ₁(H)."
         title = f"Mini-batches of {found.batches.size}"
         drawn.append(PagePlot(title, partial(_batches, drawn=found.batches, first=first), caption))
     if found.noise is not None:
@@ -148,19 +146,15 @@ def _histogram(axes: Axes, noise: SampleNoise, first: Eigenvalue) -> None:
 
 
 def _batches(axes: Axes, drawn: MiniBatches, first: Eigenvalue) -> None:
-    groups = np.array([drawn.hessians, drawn.gauss_newtons])
-    counts = [np.histogram(group, bins=_BINS, range=(groups.min(), groups.max())) for group in groups]
-    (bars, edges), (outline, _) = counts
-    top = 1.15 * max(bars.max(), outline.max())
-    ends = [] if drawn.law is None else [drawn.law.low, drawn.law.high]
-    fit_axes(axes, ("largest eigenvalue of a batch", [*edges, first.value, *ends]), ("batches", [0, top]))
-    axes.stairs(bars, edges, fill=True, color=PALETTE["band"])
-    axes.stairs(bars, edges, color=PALETTE["theory"], lw=0.6)
-    axes.stairs(outline, edges, color=PALETTE["nets"], lw=1.3)
+    colours = [style[0] for style in _STYLES.values()]
+    counts, edges, _ = axes.hist(np.array(drawn.pairs), _BINS, histtype="step", color=colours)
+    top = 1.2 * np.max(counts)
+    fit_axes(axes, ("largest eigenvalue of a batch", [*edges, first.value]), ("batches", [0, top]))
     axes.axvline(first.value, color=PALETTE["ink"], lw=1.2)
-    if drawn.law is not None:
-        axes.plot(ends, [top, top], color=PALETTE["nets"], lw=1.3)
-        axes.plot(drawn.law.mean.value, top, "o", ms=4, color=PALETTE["nets"])
+    if drawn.law:
+        (mean, _), low, high = drawn.law.mean, drawn.law.low, drawn.law.high
+        axes.errorbar(mean, top, xerr=[[mean - low], [high - mean]], fmt="s", ms=4, color=colours[1])
+    _name_matrices(axes)
 
 
 def _bars(axes: Axes, *, names: Sequence[str], pairs: Sequence[tuple[float, float]]) -> None:
