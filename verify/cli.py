@@ -420,8 +420,8 @@ def _scorecard(options: argparse.Namespace) -> None:
     from verify.page.wording import legible
     from verify.running.options import REPORT_DIR
 
-    if options.words or options.paper or options.entry or options.status:
-        raise ValueError("--scorecard counts all statements; leave out WORD, --paper, --entry and --status")
+    if options.words or options.paper or options.entry or options.status or options.schema:
+        raise ValueError("--scorecard counts all statements and takes no other option but --json")
     here = options.scorecard is True
     absent = here and not Path(REPORT_DIR, "results.json").exists()
     card = legible(scorecard(None if absent else _load(REPORT_DIR if here else options.scorecard)))

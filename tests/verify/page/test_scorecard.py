@@ -46,7 +46,12 @@ def test_outcomes_are_those_of_the_first_page() -> None:
     counts = {kind: int(words.split()[0]) for kind, words in run_verdict(run).outcomes}
     assert counts == {kind: total[MARKS[kind]] for kind in counts} and sum(counts.values()) > 100
     assert total[MARKS["seen"]] == total.total() - sum(counts.values())
-    assert (card.version, card.commit) == (run.suite.version, run.suite.host["commit"])
+    of_run = {
+        "version": run.suite.version,
+        "commit": run.suite.host["commit"],
+        "selection": run.suite.selection,
+    }
+    assert card.run == of_run
 
 
 def test_the_largest_deviation_is_under_the_papers_own_condition() -> None:
@@ -73,7 +78,7 @@ def test_the_largest_deviation_is_under_the_papers_own_condition() -> None:
 def test_without_a_report_the_registered_verdicts_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["claims", "--scorecard", "--json"]) == 0
     card = json.loads(capsys.readouterr().out)
-    assert card["selection"] == "verdicts as registered"
+    assert card["run"]["selection"] == "verdicts as registered" and card["run"]["version"]
     stated = Counter(row.paper for row in registry.inventory() if not row.ours)
     assert {one["paper"]: sum(one["outcomes"].values()) for one in card["papers"]} == stated
     assert not any(one["claim"] or one["outcomes"]["undecided"] for one in card["papers"])
@@ -82,7 +87,7 @@ def test_without_a_report_the_registered_verdicts_are_counted(capsys: pytest.Cap
     results.save(sample(), Path("losscurv-report/results.json"))
     assert main(["claims", "--scorecard"]) == 0
     printed = capsys.readouterr().out
-    assert printed.splitlines()[-1] == "losscurv 0.1.0, commit 0123456789ab: all"
+    assert printed.splitlines()[-1] == "version 0.1.0, commit 0123456789ab, selection all"
     assert main(["claims", "--scorecard", "losscurv-report/results.json"]) == 0
     assert capsys.readouterr().out == printed
 
@@ -96,6 +101,9 @@ def test_the_first_page_has_the_same_table(tmp_path: Path) -> None:
         assert f"<td>{one.paper}</td>{counts}" in table and one.claim in table
 
 
+ALONE = "--scorecard counts all statements and takes no other option but --json"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -104,10 +112,9 @@ def test_the_first_page_has_the_same_table(tmp_path: Path) -> None:
             "--scorecard other.json",
             "results file other.json must have schema 7 or 8; run losscurv report again",
         ),
-        (
-            "overlap --scorecard",
-            "--scorecard counts all statements; leave out WORD, --paper, --entry and --status",
-        ),
+        ("overlap --scorecard", ALONE),
+        ("--scorecard --paper edge", ALONE),
+        ("--scorecard --schema", ALONE),
     ],
 )
 def test_what_cannot_be_counted_is_one_sentence(

@@ -254,12 +254,7 @@ def measure_problem(
         batches=drawn,
         lines=lines,
         doubts=warnings,
-        short="; ".join(
-            [
-                *_open_parts(problem, first, second, noise, lines, by_layer),
-                *[_BATCHES] * (bool(batches) > bool(drawn)),
-            ]
-        ),
+        short="; ".join(_open_parts(problem, first, second, noise, lines, by_layer, batches and not drawn)),
         products=spent.products,
         passes=round(spent.spent, 1),
         seconds=time.monotonic() - started,
@@ -300,6 +295,7 @@ def _open_parts(
     noise: SampleNoise | None,
     lines: tuple[LossLine, ...],
     layers: tuple[Layer, ...],
+    no_batches: int | bool | None,
 ) -> Iterator[str]:
     """Yield what the budget did not suffice for, in words."""
     named = {"Hessian": first.short, "Gauss-Newton matrix": second.short}
@@ -310,7 +306,9 @@ def _open_parts(
     elif noise is not None and (noise.total is None or noise.row is None):
         yield "variance of the Hessian over samples"
     if not lines and _rate(first.matrix.top[0]) is not None:
-        yield "loss along the first eigenvector"
+        yield _LINES
+    if no_batches:
+        yield _BATCHES
 
 
 def _all_converged(search: Search) -> bool:

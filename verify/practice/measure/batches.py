@@ -67,10 +67,7 @@ def batch_passes(problem: Problem, size: int | None) -> float:
     if size is None:
         return 0.0
     if natural("batches", size) >= problem.samples or problem.objective.reduction != "mean":
-        raise ValueError(
-            f"batches must be below {problem.samples}, the samples of a loss that is a mean over them, got {size}"
-            f" and a {problem.objective.reduction}"
-        )
+        raise ValueError(f"batches must be below {problem.samples} samples of a mean loss, got {size}")
     return _LAW + _LEAST * _passes(problem, size)
 
 
@@ -115,10 +112,5 @@ def mini_batches(
         return None
     first, second = map(summarised, np.array(pairs).T)
     return MiniBatches(
-        size=size,
-        pairs=tuple(pairs),
-        hessian=first,
-        gauss_newton=second,
-        law=law,
-        not_predicted=missing,
+        size=size, pairs=tuple(pairs), hessian=first, gauss_newton=second, law=law, not_predicted=missing
     )
