@@ -47,7 +47,7 @@ def summarised(values: NDArray[np.float64]) -> BatchEigenvalue:
     """Return mean and scatter of independent batches; the error of the mean is its standard error.
 
     >>> summarised(np.array([1.0, 2.0, 3.0])).mean
-    Estimate: 2 ± 0.577
+    Estimate: 2 ± 0.58
     """
     low, high = np.quantile(values, _SHARE).tolist()
     error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
