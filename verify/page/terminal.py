@@ -129,7 +129,7 @@ def score_lines(card: Scorecard) -> list[str]:
     rows = [(one.paper, *map(str, one.outcomes.values())) for one in card.papers]
     lines = [
         *fitted_table(("paper", *MARKS.values()), rows),
-        "largest deviation under the paper's own condition:",
+        "largest deviation of a sampled reading under the paper's own condition:",
     ]
     for one in card.papers:
         far = f"{one.deviation}, {wording.numeral(one.margins, 2)} margins, {one.claim}"

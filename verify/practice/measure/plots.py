@@ -52,15 +52,15 @@ def measurement_plots(found: Measurement) -> list[PagePlot]:
         caption = "v₁: first eigenvector of H. Dots: the loss. Line: its gradient and curvature alone."
         drawn.append(PagePlot("Loss along v₁", partial(_line, line=line), caption))
     first = found.hessian.top[0]
-    if found.batches is not None:
-        caption = "λ₁ of batches. Mark: mean for G by theory, with 8 of 10 batches. Line: λ₁(H)."
-        title = f"Mini-batches of {found.batches.size}"
-        drawn.append(PagePlot(title, partial(_batches, drawn=found.batches, first=first), caption))
     if found.noise is not None:
         caption = (
             f"Curvature of each sample along v₁. Line: the mean, λ₁(H) = {wording.numeral(first.value)}."
         )
         drawn.append(PagePlot("Single samples", partial(_histogram, noise=found.noise, first=first), caption))
+    if found.batches is not None:
+        caption = "λ₁ of batches. Mark: mean for G by theory, with 8 of 10 batches. Line: λ₁(H)."
+        title = f"Mini-batches of {found.batches.size}"
+        drawn.append(PagePlot(title, partial(_batches, drawn=found.batches, first=first), caption))
     return drawn
 
 
