@@ -80,7 +80,7 @@ def _run(words: list[str]) -> int:
     if words[:1] == ["estimate"]:  # its words belong to the function: argparse would take -1,2 for an option
         from verify import estimate
 
-        return estimate.run(words[1:])
+        return estimate.run(words[1:], _readers)
     try:
         with Heartbeat(_say, "loading"):
             parser = _parser()
@@ -100,6 +100,12 @@ def _run(words: list[str]) -> int:
 
     require_words(vars(options))
     return options.run(options)
+
+
+def _readers() -> dict[str, dict[str, str]]:
+    from verify.claims.records import readers_of_theory
+
+    return readers_of_theory()
 
 
 class _Parser(argparse.ArgumentParser):
@@ -159,6 +165,12 @@ def _parser() -> argparse.ArgumentParser:
         commands, "estimate", _run, "evaluate a theory function; without one, list the topics"
     )
     estimate.add_argument("function", nargs="?", metavar="TOPIC.FUNCTION")
+    compare = _command(
+        commands, "compare", _compare, "compare verdicts and estimates of two runs", "RECORDED NOW"
+    )
+    compare.add_argument(
+        "files", nargs=2, metavar="RESULTS.JSON", help="results file of a run, or its folder"
+    )
     _add_plot(commands)
     _add_gallery(commands)
     practice.add(commands, _command)
@@ -214,7 +226,15 @@ def _add_claims(commands: Any) -> None:
     statuses = [status.value for status in Status]
     listed = f"list this status only (repeatable): {', '.join(statuses)}"
     add("--status", action="append", metavar="STATUS", choices=statuses, help=listed)
-    add("--json", action="store_true", help="print as JSON")
+    add(
+        "--scorecard",
+        nargs="?",
+        const=True,
+        metavar="RESULTS.JSON",
+        help="count outcomes by paper, of a report (default: losscurv-report, else the verdicts as registered)",
+    )
+    add("--json", action="store_true", help="print as JSON, with formulas, conditions, sources and code")
+    add("--schema", action="store_true", help="print the JSON Schema of the statements")
 
 
 def _add_plot(commands: Any) -> None:
@@ -368,21 +388,24 @@ def _tell(line: str) -> None:
 
 
 def _claims(options: argparse.Namespace) -> int:
-    from dataclasses import asdict
-
     from verify.claims import registry
-    from verify.claims.registry import whose
+    from verify.claims.records import Statement, statement_record
     from verify.claims.search import with_words
+    from verify.model.schema import json_schema
     from verify.page import terminal
 
     registry.require_papers(options.paper or [])
+    if options.scorecard:
+        _scorecard(options)
+        return AS_EXPECTED
     claims = {claim.id: claim for claim in registry.claims()}
     chosen = (("paper", options.paper), ("id", options.entry), ("status", options.status))
     asked = [row for row in registry.inventory() if all(not k or getattr(row, n) in k for n, k in chosen)]
     rows, near = with_words(asked, claims, options.words)
-    if options.json:
-        listed = [asdict(row) | {"whose": whose(row, claims)} for row in rows]
-        print(json.dumps(listed, indent=1, ensure_ascii=False))
+    if options.schema:
+        _print_json(json_schema(list[Statement]))
+    elif options.json:
+        _print_json([statement_record(row, claims) for row in rows])
     elif options.words or options.paper or options.entry or options.status:
         nothing = "no statement has all of these" + (near or "; for the papers, see losscurv claims")
         print("\n".join(terminal.statement_lines(rows, claims) or [nothing]))
@@ -391,11 +414,54 @@ def _claims(options: argparse.Namespace) -> int:
     return AS_EXPECTED
 
 
+def _scorecard(options: argparse.Namespace) -> None:
+    from verify.page.counts import scorecard
+    from verify.page.terminal import score_lines
+    from verify.page.wording import legible
+    from verify.running.options import REPORT_DIR
+
+    if options.words or options.paper or options.entry or options.status or options.schema:
+        raise ValueError("--scorecard counts all statements and takes no other option but --json")
+    here = options.scorecard is True
+    absent = here and not Path(REPORT_DIR, "results.json").exists()
+    card = legible(scorecard(None if absent else _load(REPORT_DIR if here else options.scorecard)))
+    if options.json:
+        _print_json(card)
+    else:
+        print("\n".join(score_lines(card)))
+
+
+def _print_json(value: Any) -> None:
+    from dataclasses import asdict
+
+    print(json.dumps(value, indent=1, ensure_ascii=False, default=asdict))
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from verify.running.replays import largest_change, run_differences
+
+    recorded, now = map(_load, options.files)
+    found = run_differences(recorded, now)
+    lines = [*found, f"{len(found)} verdicts differ or are lacking; {largest_change(recorded, now)}"]
+    print("\n".join(map(escaped, lines)))
+    return SURPRISE if found else AS_EXPECTED
+
+
+def _load(file: str) -> Results:
+    """Load a results file, and say so if it was edited after its run."""
+    from verify.results import edited
+    from verify.running.options import load_results
+
+    results = load_results(file)
+    if edited(results):
+        _tell(f"results file {file} was edited after its run (its sha256 does not match)")
+    return results
+
+
 def _plot(options: argparse.Namespace) -> int:
     from simulate.monte_carlo import default_workers
     from verify.reporting import publish
-    from verify.results import edited
-    from verify.running.options import REPORT_DIR, load_results, require_writable
+    from verify.running.options import REPORT_DIR, require_writable
 
     if options.claim is not None or options.main or options.paper is not None:
         return _plot_one(options)
@@ -405,9 +471,7 @@ def _plot(options: argparse.Namespace) -> int:
     file = Path(options.file or REPORT_DIR)
     if options.file is None and not file.exists():
         raise ValueError(f"no results in {file}: run losscurv report first, or name a results file")
-    results = load_results(str(file))
-    if edited(results):
-        _tell(f"results file {file} was edited after its run (its sha256 does not match); the page says so")
+    results = _load(str(file))
     folder = Path(options.output) if options.output else (file if file.is_dir() else file.parent)
     require_writable(folder, "--output")
     with Heartbeat(_say, "drawing the figures"):

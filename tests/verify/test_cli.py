@@ -28,7 +28,7 @@ from verify.running.request import requested
 
 __all__ = ["elsewhere", "plant"]
 
-COMMANDS = ("report", "claims", "estimate", "plot", "gallery", "replay", "measure", "plan")
+COMMANDS = ("report", "claims", "estimate", "compare", "plot", "gallery", "replay", "measure", "plan")
 
 Printed = pytest.CaptureFixture[str]
 

@@ -48,7 +48,7 @@ SENSIBLE = {
 """What an option is made for, beside what no option takes; an address where someone might answer is left out."""
 
 FLAGS = {name: keywords.get("action") == "store_true" for name, keywords in OPTIONS}
-FLAGS |= {"--json": True, "--list": True}
+FLAGS |= {"--json": True, "--list": True, "--schema": True}
 PICTURES = [picture.name for picture in gallery.PICTURES]
 
 
@@ -63,7 +63,8 @@ OWN = {
     "report": [*(name for name, _ in OPTIONS), "--json"],
     "replay": [*(name for name, _ in OPTIONS), "--json"],
     "plot": ["--output"],
-    "claims": ["--paper", "--entry", "--status", "--json"],
+    "claims": ["--paper", "--entry", "--status", "--scorecard", "--json", "--schema"],
+    "compare": [],
     "gallery": ["--list", "--output", "--seed", "--device", "--data"],
 }
 """Options by command."""
@@ -71,9 +72,9 @@ OWN = {
 
 def command_lines() -> st.SearchStrategy[list[str]]:
     def line(command: str) -> st.SearchStrategy[list[str]]:
-        some = st.lists(st.sampled_from(OWN[command]).flatmap(of_option), max_size=4)
+        some = st.lists(st.sampled_from(OWN[command] or ["--json"]).flatmap(of_option), max_size=4)
         names = [*PICTURES * 2, *WORDS] if command == "gallery" else [*PATHS, "good", "good", "", "a\0b"]
-        most = {"plot": 1, "replay": 1, "gallery": 3, "claims": 2}.get(command, 0)
+        most = {"plot": 1, "replay": 1, "gallery": 3, "claims": 2, "compare": 3}.get(command, 0)
         named = st.lists(st.sampled_from(names), min_size=command == "replay", max_size=most)
         return st.tuples(some, named).map(lambda made: [command, *made[1], *(w for o in made[0] for w in o)])
 
@@ -253,7 +254,7 @@ def test_an_edited_file_is_told_by_replay_and_plot() -> None:
     assert done.status == 1 and any(told.endswith(line) for told in done.out)
     for _ in range(2):  # to draw it does not make it a file of a run
         done = run("plot", file)
-        told = f"losscurv: results file {file} was edited after its run {line}; the page says so"
+        told = f"losscurv: results file {file} was edited after its run {line}"
         assert (done.status, done.err) == (0, [told])
         file = "."
     done = run("plot", "good")

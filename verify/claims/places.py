@@ -21,8 +21,8 @@ from verify.model import AnyClaim, Claim, ExactProperty, Identity
 
 HEAD = """# Equations and code
 
-For each entry of the papers: the claims that judge it, the file that declares them, and the functions of `theory` that
-they read. Identities and inequalities between measured quantities read none.
+For each entry of the papers: the claims that judge it, the module that declares them, and the functions of `theory`
+that they read. Identities and inequalities between measured quantities read none.
 
 Printed by `python -m verify.claims.places`.
 """
@@ -127,10 +127,10 @@ def _sources(claims: Iterable[AnyClaim]) -> str:
 
 
 def _judges(claims: Iterable[AnyClaim]) -> str:
-    by_file: dict[str, list[str]] = {}
+    by_module: dict[str, list[str]] = {}
     for claim in claims:
-        by_file.setdefault(_files()[claim.id], []).append(claim.id.partition("/")[2])
-    return "<br>".join(f"`{file}`: {', '.join(names)}" for file, names in by_file.items())
+        by_module.setdefault(modules()[claim.id], []).append(claim.id.partition("/")[2])
+    return "<br>".join(f"`{module}`: {', '.join(names)}" for module, names in by_module.items())
 
 
 def _theory(claims: Iterable[AnyClaim]) -> str:
@@ -139,13 +139,10 @@ def _theory(claims: Iterable[AnyClaim]) -> str:
 
 
 @functools.cache
-def _files() -> dict[str, str]:
-    """The file in whose CLAIMS each claim is listed."""
-    found: dict[str, str] = {}
-    for _, module in registry.rooms():
-        for claim in getattr(module, "CLAIMS", ()):
-            found.setdefault(claim.id, str(Path(str(module.__file__)).relative_to(Path(__file__).parent)))
-    return found
+def modules() -> dict[str, str]:
+    """Return the module in whose CLAIMS each claim is listed, by the id of the claim."""
+    rooms = (module for _, module in registry.rooms())
+    return {claim.id: module.__name__ for module in rooms for claim in getattr(module, "CLAIMS", ())}
 
 
 # --- what a claim names
@@ -154,8 +151,10 @@ def _files() -> dict[str, str]:
 def functions_read(claim: AnyClaim, package: str = "theory") -> list[str]:
     """The functions and classes of a package that a claim names, directly or through functions that it calls.
 
+    Each as module:name.
+
     >>> functions_read(next(c for c in registry.claims() if c.id == "vysogorets2024/eq-8"))
-    ['theory.gauss_newton.expected_excess', 'theory.softmax.gamma']
+    ['theory.gauss_newton:expected_excess', 'theory.softmax:gamma']
     """
     return sorted(_collect_names(claim, package)[0])
 
@@ -187,7 +186,7 @@ def _collect_names(claim: AnyClaim, package: str = "theory") -> tuple[set[str], 
         module = str(getattr(thing, "__module__", ""))
         if callable(thing) and _top(module) == package:
             if not getattr(thing, "__qualname__", "_").startswith("_"):
-                found.add(f"{module}.{thing.__qualname__}")
+                found.add(f"{module}:{thing.__qualname__}")
         elif callable(thing) and module.startswith("verify.claims"):
             follow(thing)
         elif isinstance(thing, Mapping | tuple):  # of cases by name, or what belongs to one

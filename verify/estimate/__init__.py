@@ -10,7 +10,8 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
@@ -20,6 +21,7 @@ from verify.estimate import docstrings
 from verify.estimate.catalogue import FUNCTIONS, full_name, theory_function, topics
 from verify.estimate.output import WIDTH, as_json, as_text, to_digits
 from verify.estimate.words import bind, option_name
+from verify.model.schema import json_schema
 
 __all__ = ["FUNCTIONS", "estimate", "evaluate", "run"]
 
@@ -36,21 +38,29 @@ Arguments are values in the order of the signature, or named (--sigma 0.6):
 
 options:
   --list      list the functions of all topics, or of one
-  --json      print JSON, in which NaN and infinity are strings
+  --json      print JSON, in which NaN and infinity are strings; without
+              arguments formulas, domains, sources, code and claims
+  --schema    print the JSON Schema of these
   -h, --help  show this help, or the help of a function"""
 
 
-def run(words: Sequence[str]) -> int:
-    """List the functions, explain one, or evaluate one and print what it returns."""
-    options = {"--json", "--list", "-h", "--help"}
+Readers = Callable[[], Mapping[str, dict[str, str]]]
+"""Returns the claims that read each function of theory, with their registered verdicts, by module:function."""
+
+
+def run(words: Sequence[str], readers: Readers = dict) -> int:
+    """List the functions, explain one, or evaluate one and print what it returns; `readers` are in the JSON list."""
+    options = {"--json", "--list", "--schema", "-h", "--help"}
     printed, listed, help_wanted = "--json" in words, "--list" in words, {"-h", "--help"} & set(words)
     name, *rest = [word for word in words if word not in options] or [""]
     if help_wanted and not name:
         print(USAGE)
+    elif "--schema" in words:
+        print(json.dumps(json_schema(dict[str, docstrings.FunctionRecord]), indent=1))
     elif not (name or listed or printed):
         _print_topics()
     elif listed or (not rest and (not name or name in topics())):
-        _print_list(name, printed)
+        _print_list(name, readers if printed else None)
     elif help_wanted:
         print(_help(full_name(name)))
     else:
@@ -114,18 +124,19 @@ def _print_topics() -> None:
     print("\nFunctions of a topic: losscurv estimate TOPIC; of all: losscurv estimate --list")
 
 
-def _print_list(topic: str, printed: bool) -> None:
+def _print_list(topic: str, readers: Readers | None) -> None:
     if topic and topic not in topics():
         near = did_you_mean(topic, topics())
         raise ValueError(f"topic must be one of {', '.join(topics())}, got {shown(topic)}{near}")
-    listed = {
-        name: docstrings.summary(theory_function(name))
-        for name in FUNCTIONS
-        if not topic or name.partition(".")[0] == topic
+    functions = {
+        name: theory_function(name) for name in FUNCTIONS if not topic or name.partition(".")[0] == topic
     }
-    if printed:
-        print(json.dumps(listed, indent=1, ensure_ascii=False))
+    if readers:
+        known = readers()
+        records = {name: asdict(docstrings.function_record(f, known)) for name, f in functions.items()}
+        print(json.dumps(records, indent=1, ensure_ascii=False))
         return
+    listed = {name: docstrings.summary(function) for name, function in functions.items()}
     for heading, group in groupby(listed, lambda name: name.partition(".")[0]):
         names = list(group)
         width = max(map(len, names))

@@ -1,11 +1,13 @@
-"""Numpy docstrings as plain text: what ``losscurv estimate FUNCTION --help`` shows of a theory function."""
+"""Numpy docstrings as plain text and as data: what ``losscurv estimate`` shows of a theory function."""
 
 from __future__ import annotations
 
 import inspect
 import re
 import unicodedata
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 _SIGNS = {
@@ -50,6 +52,7 @@ _ACCENTS = {
     "tilde": "\N{COMBINING TILDE}",
     "bar": "\N{COMBINING MACRON}",
 }
+_FORMULA = re.compile(r":math:`([^`]*)`|\.\. math::\s*((?:.+\n?)+)")
 _GROUP = r"\{([^{}]*)\}"
 
 
@@ -69,6 +72,59 @@ def description(function: Callable[..., Any]) -> str:
         r"^(Raises|Examples)\n-+\n.*?(?=^\w+\n-+$|\Z)", "", _doc(function), flags=re.MULTILINE | re.DOTALL
     )
     return without_markup(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionRecord:
+    """Theory function as its docstring describes it, for other programs.
+
+    Attributes
+    ----------
+    summary
+        First line as plain text.
+    formula
+        Formulas of the docstring above its parameters, in LaTeX; empty where it has only words.
+    domain
+        Meaning and domain of each argument, as the docstring has them.
+    conditions
+        What the formula assumes, and for which arguments there is no value.
+    source
+        Paper and place; empty where the docstring names none.
+    code
+        module:function.
+    claims
+        Claims of ``losscurv claims --json`` that read the function, with the verdict registered for each.
+    """
+
+    summary: str
+    formula: list[str]
+    domain: str
+    conditions: str
+    source: str
+    code: str
+    claims: dict[str, str]
+
+
+def function_record(function: Callable[..., Any], readers: Mapping[str, dict[str, str]]) -> FunctionRecord:
+    r"""Return a function as a record; `readers` are the claims that read each function, by its code.
+
+    >>> from theory.learning_rates import stability_limit
+    >>> record = function_record(stability_limit, {})
+    >>> record.formula, record.source
+    (['2/\\lambda_{max}'], 'Granziol, Zohren and Roberts (2022), eq. (22).')
+    """
+    head, *parts = re.split(r"^(\w+)\n-+\n", _doc(function), flags=re.MULTILINE)
+    sections = defaultdict(str, zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
+    code = f"{function.__module__}:{function.__qualname__}"
+    return FunctionRecord(
+        summary=summary(function),
+        formula=[" ".join((found[1] or found[2]).split()) for found in _FORMULA.finditer(head)],
+        domain=sections["Parameters"],
+        conditions=f"{sections['Notes']}\n{sections['Raises']}".strip(),
+        source=sections["References"],
+        code=code,
+        claims=readers.get(code, {}),
+    )
 
 
 def without_markup(text: str) -> str:

@@ -1,16 +1,36 @@
-"""The verdict of a run in numbers of statements, counts of claims and the error rate, for terminal, pytest and page."""
+"""The verdict of a run in numbers of statements, by paper too, counts of claims and the error rate.
+
+Terminal, pytest, JSON and page read it here.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from verify.model import Verdict
-from verify.page.outcomes import CORRECTED, FAILS, HOLDS, LIMITS, SHORT, mark_of, statement_outcomes
-from verify.page.statements import rows_of_claims
+from verify.claims import registry
+from verify.claims.records import stated_readings
+from verify.model import Standing, Verdict
+from verify.page.outcomes import (
+    CORRECTED,
+    FAILS,
+    HOLDS,
+    LIMITS,
+    MARKS,
+    SEEN,
+    SHORT,
+    Judged,
+    mark_of,
+    statement_outcomes,
+)  # fmt: skip
+from verify.page.statements import how_closely, how_far, largest_margins, rows_of_claims
+from verify.page.vocabulary import EXACT
 from verify.page.wording import percent
 from verify.results import JudgedCounts, Promise, Results, Row, Suite
+from verify.running.commits import commit
+from verify.running.suite import version
 
 STOPPED = ", the run was stopped"
 
@@ -76,7 +96,7 @@ class RunVerdict(NamedTuple):
 def run_verdict(results: Results) -> RunVerdict:
     """Return the verdict of a run."""
     claims = rows_of_claims(results.rows)
-    statements = Counter(statement_outcomes(results).values())
+    statements = Counter(statement_outcomes(results.inventory, results.rows).values())
     verdicts = {row.verdict for row in results.rows}
     surprises = [row for row in results.rows if row.surprise or row.verdict == Verdict.BROKEN]
     deciding = [promise for promise in results.suite.promises if promise.decided]
@@ -89,6 +109,74 @@ def run_verdict(results: Results) -> RunVerdict:
         decided=sum(promise.decided for promise in deciding),
         bounds=len(deciding),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperScore:
+    """Statements of a paper by outcome in words, and the largest deviation inside the paper's own condition.
+
+    Readings as strong as stated and corrected ones are inside it: not formulas used outside, misprints or our own laws.
+    Exact checks are left out, for their margins are roundings.
+
+    Attributes
+    ----------
+    claim, margins, deviation
+        Claim with that deviation, its size in margins, and in words; an empty claim if none was measured.
+    """
+
+    paper: str
+    outcomes: dict[str, int]
+    claim: str = ""
+    margins: float = 0.0
+    deviation: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scorecard:
+    """Scores of all papers with statements, and what they are of: version, commit and selection of a run."""
+
+    run: dict[str, Any]
+    papers: list[PaperScore]
+
+
+def scorecard(results: Results | None) -> Scorecard:
+    """Return the scores of a run, or of the verdicts as registered.
+
+    A statement that no claim of its paper judges counts as not judged, whatever the reason.
+    """
+    if results:
+        inventory, readings, suite = results.inventory, results.rows, results.suite
+        run = {"version": suite.version, "commit": suite.host.get("commit"), "selection": suite.selection}
+    else:
+        inventory = registry.inventory()
+        readings = [reading for claim in registry.claims() for reading in stated_readings(claim)]
+        run = {"version": version(), "commit": commit(), "selection": "verdicts as registered"}
+    found, counts = statement_outcomes(inventory, readings), dict[str, Counter[str]]()
+    for entry in inventory:
+        if not entry.ours:
+            mark = found.get((entry.paper, entry.id), SEEN)
+            counts.setdefault(entry.paper, Counter())[mark] += 1
+    papers = [
+        PaperScore(
+            paper=paper, outcomes={MARKS[mark]: count[mark] for mark in MARKS}, **_far(paper, readings)
+        )
+        for paper, count in counts.items()
+    ]
+    return Scorecard(run=run, papers=papers)
+
+
+def _far(paper: str, readings: Iterable[Judged]) -> dict[str, Any]:
+    inside = (Standing.AS_STATED, Standing.CORRECTED)
+    rows = [
+        row for row in readings
+        if isinstance(row, Row) and row.paper == paper and row.standing in inside
+        and row.kind not in EXACT and row.verdict in (Verdict.AGREES, Verdict.DISAGREES)
+    ]  # fmt: skip
+    if not rows:
+        return {}
+    row = max(rows, key=largest_margins)
+    words = how_far(row) or how_closely(row)
+    return {"claim": row.claim, "margins": largest_margins(row), "deviation": words}
 
 
 def _outcomes(counts: Counter[str], statements: bool) -> list[tuple[str, str]]:

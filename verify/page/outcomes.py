@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from verify.claims.records import StatedReading
 from verify.model import Standing, Verdict
-from verify.results import Results, Row
+from verify.results import InventoryRow, Row
 
 __all__ = [
-    "CORRECTED", "FAILS", "HOLDS", "LIMITS", "MARKS", "SEEN", "SHORT", "mark_of", "outcome_of", "reading_mark",
-    "statement_outcomes",
+    "CORRECTED", "FAILS", "HOLDS", "LIMITS", "MARKS", "SEEN", "SHORT", "Judged", "mark_of", "outcome_of",
+    "reading_mark", "statement_outcomes",
 ]  # fmt: skip
 
 HOLDS, LIMITS, CORRECTED, FAILS, SEEN = "holds", "limits", "corrected", "fails", "seen"
@@ -36,7 +37,11 @@ MARKS = {
 """Marks in words; what has no verdict has a square or a cross."""
 
 
-def outcome_of(rows: Iterable[Row]) -> str:
+Judged = Row | StatedReading
+"""Reading with the verdict of a run, or with the one registered before it."""
+
+
+def outcome_of(rows: Iterable[Judged]) -> str:
     """Return the outcome of a statement, or of a claim, from its rows.
 
     A statement does not hold as stated if a reading under its own condition disagrees. It has limits if a reading
@@ -56,7 +61,7 @@ def outcome_of(rows: Iterable[Row]) -> str:
     return found
 
 
-def mark_of(rows: Iterable[Row]) -> str:
+def mark_of(rows: Iterable[Judged]) -> str:
     """Return the mark of a claim: its outcome, but for a reading that crashed or is undecided."""
     listed = list(rows)
     verdicts = {row.verdict for row in listed}
@@ -71,14 +76,16 @@ def reading_mark(row: Row) -> str:
     return HOLDS if row.verdict == Verdict.AGREES else mark_of([row])
 
 
-def statement_outcomes(results: Results) -> Mapping[tuple[str, str], str]:
+def statement_outcomes(
+    inventory: Iterable[InventoryRow], readings: Iterable[Judged]
+) -> Mapping[tuple[str, str], str]:
     """Return the outcome of each judged statement of a paper, by paper and entry; our own statements do not count."""
-    rows: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in results.rows:
+    rows: defaultdict[tuple[str, str], list[Judged]] = defaultdict(list)
+    for row in readings:
         for entry in row.entries:
             rows[row.paper, entry].append(row)
     return {
         (entry.paper, entry.id): mark_of(rows[entry.paper, entry.id])
-        for entry in results.inventory
+        for entry in inventory
         if not entry.ours and rows[entry.paper, entry.id]
     }

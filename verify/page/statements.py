@@ -226,6 +226,14 @@ def farthest(row: Row) -> PointOutcome | None:
     )
 
 
+def largest_margins(row: Row) -> float:
+    """Return the largest deviation of a row in margins; 0 of a bound that is kept, infinite without a number."""
+    if row.verdict == Verdict.AGREES and row.kind in (*ONE_SIDED, *BOUNDS_EVERY_REPLICATE):
+        return 0.0
+    values = [abs(wording.deviation(point)) for point in row.points]
+    return max((value for value in values if not math.isnan(value)), default=math.inf)
+
+
 def _worst(points: Sequence[PointOutcome], by: Callable[[PointOutcome], float]) -> PointOutcome:
     return max(points, key=lambda p: -1.0 if math.isnan(by(p)) else by(p))
 

@@ -18,6 +18,8 @@ from verify.judging.judge import labels
 from verify.model import AnyClaim, raised
 from verify.model.inventory import Paper
 from verify.page import wording
+from verify.page.counts import Scorecard
+from verify.page.outcomes import MARKS
 from verify.page.statements import short_authors
 from verify.page.vocabulary import SYMBOLS
 from verify.results import InventoryRow, Observed, PointOutcome, Row
@@ -120,6 +122,19 @@ def statements_by_paper(
     )
     found = [line for text in texts for line in wrapped_text(text, columns(), "  ", "")]
     return [*fitted_table(("paper", "statements", "judged", "claims", "authors"), table), "", *found]
+
+
+def score_lines(card: Scorecard) -> list[str]:
+    """Return a table of statements by paper and outcome, the largest deviation of each paper, and the run."""
+    rows = [(one.paper, *map(str, one.outcomes.values())) for one in card.papers]
+    lines = [
+        *fitted_table(("paper", *MARKS.values()), rows),
+        "largest deviation of a sampled reading under the paper's own condition:",
+    ]
+    for one in card.papers:
+        far = f"{one.deviation}, {wording.numeral(one.margins, 2)} margins, {one.claim}"
+        lines.append(f"  {one.paper}: {far if one.claim else 'not measured'}")
+    return [*lines, ", ".join(f"{name} {value}" for name, value in card.run.items())]
 
 
 def console(file: IO[str] | None = None, *, colour: bool | None = None) -> Console:

@@ -21,6 +21,13 @@ def add(commands: Any, command: Command) -> None:
         measure,
         ("--top", "number of largest eigenvalues (default 10)", "N", int, 10),
         ("--layers", "measure each layer too (50 passes per layer)"),
+        (
+            "--batches",
+            "measure the largest eigenvalue of random mini-batches of B samples too",
+            "B",
+            int,
+            None,
+        ),
         ("--tolerance", "relative standard error to aim for (default 0.05)", "SHARE", float, 0.05),
         (
             "--budget",

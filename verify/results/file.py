@@ -138,7 +138,7 @@ def _read_bytes(path: Path) -> bytes:
             raise ValueError(f"results file {path} must have at most {LARGEST_FILE >> 20} MiB, got {got}")
         return path.read_bytes()
     except FileNotFoundError:
-        raise ValueError(f"file not found: {path}") from None
+        raise ValueError(f"results file not found: {path}") from None
     except OSError as error:
         raise ValueError(f"results file {path} cannot be read: {error.strerror}") from None
 

@@ -17,7 +17,7 @@ LARGEST_SEED = 2**128 - 1
 MOST_REPLICATES = 10**8
 """With this many replicates each score fills a gigabyte and takes days to simulate."""
 
-PLACES = {"file": "RESULTS.JSON", "words": "WORD", "names": "PICTURE"}
+PLACES = {"file": "RESULTS.JSON", "files": "RESULTS.JSON", "words": "WORD", "names": "PICTURE"}
 """Names that the help gives to positional arguments."""
 
 REPORT_DIR = "losscurv-report"

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import run_block
-from verify.model import Claim
+from verify.judging.intervals import multiplier, widened
+from verify.model import ABSOLUTE, Claim
 from verify.results import Curve, Observed, PointOutcome, Results, Row, RunRecord, canonical, edited
 from verify.results.lines import same_line
 from verify.running.settings import COUNTED, Settings
@@ -134,6 +135,57 @@ def replay_differences(
         *_differences(*planted, differ=partial(_row_change, close=close, single=single, rounding=NONE)),
         *_differences(*tables, differ=partial(_table_change, close=close, single=single)),
     ]
+
+
+def run_differences(recorded: Results, now: Results) -> list[str]:
+    """Return a line per row of which two runs differ in the verdict, and per row or table that one of them lacks."""
+    verdicts = (
+        {row.id: row.verdict for row in made.rows} | {table.id: "observed" for table in made.observations}
+        for made in (recorded, now)
+    )
+    return list(_differences(*verdicts, differ=_change))
+
+
+def largest_change(recorded: Results, now: Results) -> str:
+    """Return the largest change of an estimate between two runs in words.
+
+    It is in standard errors of the difference of two independent estimates; runs from one seed share their replicates.
+    """
+    one, other = _estimates(recorded), _estimates(now)
+    changes = [
+        (abs(one[place][0] - other[place][0]) / math.hypot(one[place][1], other[place][1]), *place)
+        for place in one.keys() & other.keys()
+    ]
+    size, *place = max(changes, default=(0.0, "none"))
+    return f"largest of {len(changes)} changes of estimates: {size:.2g} standard errors, {' at '.join(place)}"
+
+
+def _estimates(made: Results) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return the measured values by row and point, with their standard errors."""
+    alphas = {p.id: p.family_error / p.intervals_allowed for p in made.suite.papers if p.family_error}
+    return {
+        (row.id, canonical(point.parameters)): (point.measured, error)
+        for row in made.rows
+        for point in row.points
+        # The interval of a distance or of a share of violations is no multiple of a standard error.
+        if row.kind not in ABSOLUTE
+        and 0 < (error := standard_error(point, alphas.get(row.paper, made.suite.alpha))) < math.inf
+    }
+
+
+def standard_error(point: PointOutcome, alpha: float) -> float:
+    """Standard error of the measured value of a point, from its interval of error `alpha`.
+
+    >>> from verify.judging.intervals import mean_interval
+    >>> drawn = np.random.default_rng(1).gamma(9.0, size=256)
+    >>> at = mean_interval(drawn, alpha=1e-6)
+    >>> point = PointOutcome(parameters={}, verdict="agrees", predicted=9.0, margin=1.0, measured=at.estimate,
+    ...     lower=at.lower, upper=at.upper, statistical=at.statistical, skewness=at.skewness, replicates=256)
+    >>> bool(np.isclose(standard_error(point, 1e-6), drawn.std(ddof=1) / 16))
+    True
+    """
+    n = max(point.replicates, 1)  # 0 where nothing is sampled: then the half-width is 0 too
+    return point.statistical / widened(multiplier(n, alpha), n, point.skewness)
 
 
 def names_in(made: Results) -> list[str]:

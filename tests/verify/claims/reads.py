@@ -86,7 +86,8 @@ def reading(claim: AnyClaim) -> Reads:
     with _tracing_calls() as run:
         for predict in _predictions(claim):
             predict()
-    found, functions = _collect_names(claim)
+    names, functions = _collect_names(claim)
+    found = {name.replace(":", ".") for name in names}
     named = {_public(name) for name in found}
     # fields of records: a record that a named function returns, a field whose name is in the code of the claim
     returns = [str(getattr(theory_outputs().get(n), "__annotations__", {}).get("return", "")) for n in named]

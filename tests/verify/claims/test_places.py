@@ -15,8 +15,8 @@ def test_every_entry_has_a_line() -> None:
 
 def test_theory_is_found_through_functions_beside_a_claim() -> None:
     read = {claim.id: functions_read(claim) for claim in registry.claims()}
-    assert "theory.batch_hessian.batch_ggn_eigenvalue" in read["granziol2022/theorem-7"]
+    assert "theory.batch_hessian:batch_ggn_eigenvalue" in read["granziol2022/theorem-7"]
     assert read["vysogorets2024/parameter-count"] == []
     for name in {name for names in read.values() for name in names}:
-        module, _, function = name.rpartition(".")
+        module, _, function = name.partition(":")
         assert hasattr(import_module(module), function)

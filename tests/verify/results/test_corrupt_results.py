@@ -57,7 +57,7 @@ def test_a_corrupt_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"^file not found: .*nowhere\.json$"):
+    with pytest.raises(ValueError, match=r"^results file not found: .*nowhere\.json$"):
         load(tmp_path / "nowhere.json")
     with pytest.raises(ValueError, match="cannot be read: Is a directory"):
         load(tmp_path)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, Verdict
+from verify.model import Verdict
 from verify.page import wording
 from verify.page.outcomes import MARKS, mark_of
-from verify.page.statements import first_authors, rows_by_paper, rows_of_claims
+from verify.page.statements import first_authors, largest_margins, rows_by_paper, rows_of_claims
 from verify.results import Results, Row
 
 DECADES = range(-2, 3)
@@ -69,12 +69,10 @@ def _strip(name: str, claims: Collection[Sequence[Row]]) -> Strip:
 def _deviation(rows: Sequence[Row]) -> tuple[Row, float]:
     """Return the reading that fails, or else the first, and its largest deviation; 0 of a bound that is kept."""
     lead = next((row for row in rows if row.verdict == Verdict.DISAGREES), rows[0])
-    values = [abs(wording.deviation(point)) for point in lead.points]
-    margins = max((value for value in values if not math.isnan(value)), default=math.inf)
+    margins = largest_margins(lead)
     if lead.verdict == Verdict.DISAGREES:
         return lead, max(margins, BEYOND)
-    kept = lead.verdict == Verdict.AGREES and lead.kind in (*ONE_SIDED, *BOUNDS_EVERY_REPLICATE)
-    return lead, 0.0 if kept or margins <= 10.0**DECADES.start else margins
+    return lead, 0.0 if margins <= 10.0**DECADES.start else margins
 
 
 def _name(row: Row) -> str:

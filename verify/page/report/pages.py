@@ -17,7 +17,7 @@ from verify.judging.campaign import campaigns
 from verify.model import Verdict
 from verify.page import outcomes, ratios, statements, wording
 from verify.page.cards import Card, sensitivity
-from verify.page.counts import census_line, run_verdict
+from verify.page.counts import census_line, run_verdict, scorecard
 from verify.page.formulas import formula, in_cell, lettered
 from verify.page.main import MainRun, draw_plot, main_plots
 from verify.page.markup import template, themed
@@ -97,6 +97,7 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         links,
         edited=changed,
         run=run_verdict(results),
+        scores=scorecard(results).papers,
         cells=[
             (plot, plot.outcome(run), themed(draw_plot(plot, run)), plot.caption(run))
             for plot in main_plots(results)

@@ -6,7 +6,7 @@ The own-direction law (docs/claims/beyond.md, D1) on what `simulate.modules.samp
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,17 @@ class BatchEigenvalue:
     high: float
 
 
+def summarised(values: NDArray[np.float64]) -> BatchEigenvalue:
+    """Return mean and scatter of independent batches; the error of the mean is its standard error.
+
+    >>> summarised(np.array([1.0, 2.0, 3.0])).mean
+    Estimate: 2 ± 0.58
+    """
+    low, high = np.quantile(values, _SHARE).tolist()
+    error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return BatchEigenvalue(mean=Estimate(float(values.mean()), error), low=low, high=high)
+
+
 class BatchLaw:
     """The law of some samples.
 
@@ -74,10 +85,11 @@ class BatchLaw:
         values = own_direction.batch_eigenvalues(self._all_samples, batches)
         mean = float(own_direction.expected_eigenvalue(self._all_samples, batches))
         fewer = float(own_direction.expected_eigenvalue(self._half_of_samples, batches))
-        scatter = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-        error = 0.0 if size == self._all_samples.samples else math.hypot(scatter, mean - fewer)
-        low, high = np.quantile(values, _SHARE).tolist()
-        return BatchEigenvalue(mean=Estimate(mean, error), low=low, high=high)
+        drawn = summarised(values)
+        error = (
+            math.hypot(drawn.mean.standard_error, mean - fewer) if size < self._all_samples.samples else 0.0
+        )
+        return replace(drawn, mean=Estimate(mean, error))
 
     def _on(self, count: int) -> OwnDirections:
         found, unit = self._statistics, self._unit

@@ -25,6 +25,7 @@ from simulate.spectra import Estimate
 from verify.practice.loading import Problem, asked_problem
 from verify.practice.loading.foreign import measured
 from verify.practice.measure import zone as zones
+from verify.practice.measure.batches import batch_passes, mini_batches
 from verify.practice.measure.budget import DEFAULT, FIRST, GAUSS_NEWTON, HESSIAN, Budget
 from verify.practice.measure.layers import LAYER_PASSES, layered, layers_of, least_layer
 from verify.practice.measure.lines import LINE_POINTS, loss_line
@@ -82,6 +83,7 @@ def measure(
     top: int = 10,
     seed: int = 0,
     layers: bool = False,
+    batches: int | None = None,
     budget: float | None = None,
     tolerance: float = 0.05,
     samples: int | None = None,
@@ -111,11 +113,14 @@ def measure(
         Of all random vectors, and of the choice of `samples`.
     layers
         Whether the Hessian is measured layer by layer too.
+    batches
+        Size of random mini-batches whose largest eigenvalues are measured too; none if None.
     budget
         Most passes of the whole measurement, never exceeded. A pass costs as much as one forward and one backward
         pass over all samples; a product of a vector with the Hessian counts 2.5 of them, with the Gauss-Newton matrix
         1.6. If None: as many as the largest eigenvalue of the Hessian takes to 1e-3, and 200 for everything else, plus
-        50 for each layer. What the passes do not suffice for is named in `short` of the result.
+        50 for each layer, and what 16 mini-batches and their law take at most. What the passes do not suffice for is
+        named in `short` of the result.
     tolerance
         Standard error at which estimates end: of a trace relative to the larger of trace and Frobenius norm, of the
         norm relative to itself.
@@ -169,6 +174,7 @@ def measure(
             budget=budget,
             tolerance=tolerance,
             layers=layers,
+            batches=batches,
             tell=tell,
         )
 
@@ -181,6 +187,7 @@ def measure_problem(
     budget: float | None = None,
     tolerance: float = 0.05,
     layers: bool = False,
+    batches: int | None = None,
     tell: Tell | None = None,
 ) -> Measurement:
     """Measure a model whose data and loss have been put together.
@@ -189,7 +196,7 @@ def measure_problem(
     ----------
     problem
         Model, data and loss, see `loading.problem`.
-    top, seed, budget, tolerance, layers
+    top, seed, budget, tolerance, layers, batches
         As in `measure`.
     tell
         Called with the name of the part at work and the share of all work that is done.
@@ -197,19 +204,20 @@ def measure_problem(
     Raises
     ------
     ValueError
-        If `top`, `seed`, `budget` or `tolerance` is out of its domain, something does not fit into memory, or model and
-        loss have no second derivatives.
+        If `top`, `seed`, `budget`, `batches` or `tolerance` is out of its domain, something does not fit into memory,
+        or model and loss have no second derivatives.
     """
     started, objective = time.monotonic(), problem.objective
     count = min(natural("top", top), objective.dim)
     if not (isinstance(tolerance, int | float) and 0 < tolerance < math.inf):
         raise ValueError(f"tolerance must be a positive number, got {tolerance!r}")
     named = layers_of(objective.blocks()) if layers else {}
-    # A stream for each part: whether layers are asked for changes no other number.
+    # A stream for each part: whether layers or batches are asked for changes no other number.
     streams = np.random.default_rng(require_seed(seed)).spawn(8)
     by_layer: tuple[Layer, ...] = ()
+    drawn = None
     with measured():
-        spent = _budget(problem, budget, count, len(named), tell)
+        spent = _budget(problem, budget, count, len(named), batches, tell)
         spent.spend(_START)
         loss, gradient, warnings = objective.value(), objective.gradient(), setup_warnings(problem)
         pair = _Pair(problem, spent, streams, count, tolerance)
@@ -222,6 +230,9 @@ def measure_problem(
             with spent.part(_LAYERS):
                 size = first.matrix.frobenius
                 by_layer = layered(pair.hessian, named, size, streams[6], spent, tolerance)
+        if batches:
+            with spent.part(_BATCHES):
+                drawn = mini_batches(problem, batches, pair.gauss_newton, streams[7], spent)
     return Measurement(
         name=problem.name,
         parameters=objective.dim,
@@ -240,9 +251,10 @@ def measure_problem(
         coupling=objective.coupling,
         largest_rate=_rate(first.matrix.top[0]),
         layers=by_layer,
+        batches=drawn,
         lines=lines,
         doubts=warnings,
-        short="; ".join(_open_parts(problem, first, second, noise, lines, by_layer)),
+        short="; ".join(_open_parts(problem, first, second, noise, lines, by_layer, batches and not drawn)),
         products=spent.products,
         passes=round(spent.spent, 1),
         seconds=time.monotonic() - started,
@@ -250,18 +262,21 @@ def measure_problem(
 
 
 _EIGENVALUES, _ESTIMATES = "largest eigenvalues", "traces, norms and densities"
-_LAYERS, _LINES = "layers", "loss along the first eigenvector"
+_LAYERS, _LINES, _BATCHES = "layers", "loss along the first eigenvector", "mini-batches"
 _NOISE = "noise of the samples"
 
 
-def _budget(problem: Problem, budget: float | None, count: int, layers: int, tell: Tell | None) -> Budget:
+def _budget(
+    problem: Problem, budget: float | None, count: int, layers: int, batches: int | None, tell: Tell | None
+) -> Budget:
     """Return the budget, with passes laid aside for the parts that come last."""
     # What takes much of the budget is measured only if the rest leaves it.
     most = (budget if isinstance(budget, int | float) else DEFAULT) / 4
     noise = sum(passes for passes in _noise_passes(problem).values() if passes <= most)
     aside = {_LINES: _LINE_PASSES, _NOISE: noise, _LAYERS: LAYER_PASSES * layers}
+    aside[_BATCHES] = batch_passes(problem, batches)
     if budget is None:
-        return Budget(DEFAULT + aside[_LAYERS], tell, aside)
+        return Budget(DEFAULT + aside[_LAYERS] + aside[_BATCHES], tell, aside)
     # short chains, and two probes
     steps, least = min(count + 1 + MARGIN, problem.objective.dim) + 2, least_layer() * layers
     fewest = math.ceil(_START + 2 * FIRST + steps * (HESSIAN + GAUSS_NEWTON) + least)
@@ -280,6 +295,7 @@ def _open_parts(
     noise: SampleNoise | None,
     lines: tuple[LossLine, ...],
     layers: tuple[Layer, ...],
+    no_batches: int | bool | None,
 ) -> Iterator[str]:
     """Yield what the budget did not suffice for, in words."""
     named = {"Hessian": first.short, "Gauss-Newton matrix": second.short}
@@ -290,7 +306,9 @@ def _open_parts(
     elif noise is not None and (noise.total is None or noise.row is None):
         yield "variance of the Hessian over samples"
     if not lines and _rate(first.matrix.top[0]) is not None:
-        yield "loss along the first eigenvector"
+        yield _LINES
+    if no_batches:
+        yield _BATCHES
 
 
 def _all_converged(search: Search) -> bool:

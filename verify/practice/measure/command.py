@@ -31,6 +31,7 @@ def run_measure(options: argparse.Namespace) -> int:
                 budget=options.budget,
                 tolerance=options.tolerance,
                 layers=options.layers,
+                batches=options.batches,
                 tell=tell,
             )
         text = pages.measurement_json(found) if options.json else pages.measurement_text(found)

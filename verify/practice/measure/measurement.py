@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from simulate.results import Columns, Result
 from simulate.spectra import Estimate
+from verify.practice.measure.batches import MiniBatches
 from verify.practice.measure.zone import Zone
 
 if TYPE_CHECKING:
@@ -191,6 +192,8 @@ class Measurement(Result):
         2/lambda_1: full-batch gradient descent is stable below; None without positive curvature.
     layers
         Block by block, where asked for.
+    batches
+        Largest eigenvalues of mini-batches, where asked for and within the budget.
     lines
         The loss along the first eigenvectors of the Hessian.
     doubts
@@ -220,6 +223,7 @@ class Measurement(Result):
     coupling: str
     largest_rate: Number | None
     layers: tuple[Layer, ...]
+    batches: MiniBatches | None
     lines: tuple[LossLine, ...]
     doubts: tuple[str, ...]
     short: str

@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
+
 from verify.escapes import escaped
 from verify.files import replace_files
 from verify.page import terminal, wording
@@ -21,6 +23,9 @@ VERSION = 1
 
 _WIDTH = 80
 """Most characters of a line outside tables."""
+
+_BARS = 8
+"""Bars of a histogram in text."""
 
 _NAME = 21
 """Characters of the name of a value."""
@@ -141,6 +146,7 @@ def _rest(found: Measurement) -> Iterator[str]:
         yield f"left open within the budget: {found.short}; raise --budget"
     yield from _zone_lines(found)
     yield from _noise_lines(found)
+    yield from _batch_lines(found)
     yield from _full_gradients(found)
     yield f"±: {promise(found)}; {found.passes:.0f} passes in {found.seconds:.0f} s"
 
@@ -193,6 +199,21 @@ def _noise_lines(found: Measurement) -> Iterator[str]:
     yield from (
         f"{name:<{_NAME}}{value(number)}, {text}" for name, number, text in rows if number is not None
     )
+
+
+def _batch_lines(found: Measurement) -> Iterator[str]:
+    drawn = found.batches
+    if drawn is None:
+        return
+    yield f"{len(drawn.pairs)} mini-batches of {drawn.size}: mean of λ₁, and ends of 8 of 10 of them"
+    for name, batch in {"H": drawn.hessian, "G": drawn.gauss_newton, "G by theory": drawn.law}.items():
+        said = f"none: {drawn.not_predicted}"
+        if batch:
+            said = f"{value(Number.estimated(batch.mean))}, {_plain(batch.low, 4)} to {_plain(batch.high, 4)}"
+        yield f"  {name:<{_NAME - 2}}{said}"
+    counts, edges = np.histogram([first for first, _ in drawn.pairs], _BARS)
+    for low, count in zip(edges[:-1], counts, strict=True):
+        yield f"  {'H from ' + _plain(low, 4):<{_NAME - 2}}{'█' * count}"
 
 
 def value(number: Number | None) -> str:

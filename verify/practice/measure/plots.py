@@ -14,6 +14,7 @@ from verify.page import wording
 from verify.page.canvas import draw_law, draw_points
 from verify.page.drawing import shorten
 from verify.page.theme import PALETTE
+from verify.practice.measure.batches import MiniBatches
 from verify.practice.measure.measurement import (
     Eigenvalue,
     LossLine,
@@ -26,6 +27,9 @@ from verify.results.lines import spans_decades
 
 _STYLES = {"H": (PALETTE["theory"], "o", "Hessian H"), "G": (PALETTE["nets"], "s", "Gauss-Newton G")}
 """Colour, mark and full name of each matrix."""
+
+_BINS = 16
+"""Bars of a histogram of mini-batches."""
 
 _BELOW = 0.1
 """Lowest density shown, as a share of what one eigenvalue alone makes."""
@@ -47,12 +51,16 @@ def measurement_plots(found: Measurement) -> list[PagePlot]:
     for line in found.lines[:1]:
         caption = "v₁: first eigenvector of H. Dots: the loss. Line: its gradient and curvature alone."
         drawn.append(PagePlot("Loss along v₁", partial(_line, line=line), caption))
+    first = found.hessian.top[0]
     if found.noise is not None:
-        first = found.hessian.top[0]
         caption = (
             f"Curvature of each sample along v₁. Line: the mean, λ₁(H) = {wording.numeral(first.value)}."
         )
         drawn.append(PagePlot("Single samples", partial(_histogram, noise=found.noise, first=first), caption))
+    if found.batches is not None:
+        caption = "λ₁ of batches. Mark: mean for G by theory, with 8 of 10 batches. Line: λ₁(H)."
+        title = f"Mini-batches of {found.batches.size}"
+        drawn.append(PagePlot(title, partial(_batches, drawn=found.batches, first=first), caption))
     return drawn
 
 
@@ -135,6 +143,18 @@ def _histogram(axes: Axes, noise: SampleNoise, first: Eigenvalue) -> None:
         edges[:-1], counts, np.diff(edges), align="edge", color=PALETTE["band"], ec=PALETTE["theory"], lw=0.6
     )
     axes.axvline(first.value, color=PALETTE["ink"], lw=1.2)
+
+
+def _batches(axes: Axes, drawn: MiniBatches, first: Eigenvalue) -> None:
+    colours = [style[0] for style in _STYLES.values()]
+    counts, edges, _ = axes.hist(np.array(drawn.pairs), _BINS, histtype="step", color=colours)
+    top = 1.2 * np.max(counts)
+    fit_axes(axes, ("largest eigenvalue of a batch", [*edges, first.value]), ("batches", [0, top]))
+    axes.axvline(first.value, color=PALETTE["ink"], lw=1.2)
+    if drawn.law:
+        (mean, _), low, high = drawn.law.mean, drawn.law.low, drawn.law.high
+        axes.errorbar(mean, top, xerr=[[mean - low], [high - mean]], fmt="s", ms=4, color=colours[1])
+    _name_matrices(axes)
 
 
 def _bars(axes: Axes, *, names: Sequence[str], pairs: Sequence[tuple[float, float]]) -> None:
