@@ -62,7 +62,7 @@ _MATRICES = {
 _DOUBT = 0.01
 """Probability that an interval misses the true value, that of `extremes` too."""
 
-_LEAST, _PROBES = 12, 20
+_LEAST, _PROBES = 6, 20
 """Fewest products for moments; probes of an operator."""
 
 _ROUNDINGS = 100
