@@ -202,6 +202,15 @@ def test_intervals_hold_the_true_value(quantity: str) -> None:
         assert found.deviation[0] <= off + 1e-9 and off <= found.deviation[1], (seed, found)
 
 
+@pytest.mark.parametrize("which", ["LA", "SA", "LM"])
+def test_intervals_hold_before_convergence(which: str) -> None:
+    values = eigenvalues(wide)
+    true = {"LA": values[:3], "SA": values[-3:], "LM": values[np.argsort(-np.abs(values))[:3]]}[which]
+    for seed in range(30):
+        found = certify(true, wide(), which=which, budget=26, tolerance=1e-6, seed=seed)
+        assert found.verdict == "undecided" and found.deviation[0] == 0.0, (seed, found)
+
+
 def test_an_estimate_finds_a_factor_without_an_exact_trace() -> None:
     found = certify(N * dense(of=wide).norm(), wide(), quantity="frobenius norm", tolerance=0.3)
     assert found.passes < 500 < 2.5 * wide().dim and found.likely_cause.startswith("equals the value times N")
