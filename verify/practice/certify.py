@@ -30,24 +30,21 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks
-from simulate.eigenvalues import extremes
-from simulate.lanczos import Operator, as_operator, one_by_one
+from simulate.eigenvalues import Floats, extremes
+from simulate.lanczos import Operator, one_by_one
 from simulate.objectives import Objective, require_objective
 from simulate.operators import fisher, gauss_newton, hessian
 from simulate.results import Columns, Result, plain
 from verify.practice.measure.budget import FIRST, GAUSS_NEWTON, HESSIAN, Budget
 
-Floats = NDArray[np.float64]
-
 _QUANTITIES = {
     "eigenvalues": (1e-3, "real numbers, at most one for each parameter"),
     "trace": (0.05, "one real number"),
     "frobenius norm": (0.05, "one real number"),
-    "density": (0.05, "nodes and weights, two arrays of one shape, (m,) or (runs, m)"),
+    "density": (0.05, "nodes and weights of one shape"),
     "operator": (1e-3, ""),
 }
 """For each quantity the relative deviation that is right by default, and what a claim must be."""
@@ -115,8 +112,8 @@ class Certificate(Result):
             "undecided": f"at this budget, off by {least:.2g} to {most:.2g}",
         }[self.verdict]
         cause = f": {self.likely_cause}" * bool(self.likely_cause)
-        cost = f"{self.passes:g} passes, probability {self.probability:g}"
-        return f"{self.quantity} of {self.matrix} {self.verdict} {amount}{cause} ({cost})"
+        sure = f"({self.passes:g} passes, probability {self.probability:g})"
+        return f"{self.quantity} of {self.matrix} {self.verdict} {amount}{cause} {sure}"
 
     def _columns(self) -> Columns:
         return {"": self.rows, "claimed": self.claimed, "lower": self.lower, "upper": self.upper}
@@ -124,7 +121,7 @@ class Certificate(Result):
     def _draw(self, axes: Any) -> None:
         axes.vlines(self.rows, self.lower, self.upper, lw=5, alpha=0.4)
         axes.plot(self.rows, self.claimed, "x")
-        axes.set_title(f"{self.quantity}: interval and claim")
+        axes.set_title(self.quantity)
 
 
 class _Rows(NamedTuple):
@@ -200,16 +197,16 @@ def certify(
     ('wrong', 'equals the value times N = 2: the loss was probably summed over samples')
     """
     require_objective("certify", objective)
-    choices = {
-        "quantity": (quantity, _QUANTITIES),
-        "matrix": (matrix, _MATRICES),
-        "which": (which, ("LA", "SA", "LM")),
-    }
-    for name, (value, known) in choices.items():
+    for name, value, known in (
+        ("quantity", quantity, _QUANTITIES),
+        ("matrix", matrix, _MATRICES),
+        ("which", which, ("LA", "SA", "LM")),
+    ):
         if value not in known:
             raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
-    off = float(_checks.positive_numbers("tolerance", tolerance or _QUANTITIES[quantity][0]))
-    spent = Budget(float(_checks.positive_numbers("budget", budget)))
+    standard = _QUANTITIES[quantity][0]
+    off = float(_checks.positive_numbers("tolerance", standard if tolerance is None else tolerance))
+    spent = Budget(min(budget, 1e9))
     (make, cost), rng = _MATRICES[matrix], _checks.generator(seed)
     operator = spent.on(make(objective), cost)
     claim, products = _claim(claimed, quantity, operator), int((spent.limit - FIRST) / cost)
@@ -237,9 +234,13 @@ def certify(
 def _claim(claimed: Any, quantity: str, operator: Operator) -> Floats | Operator:
     """Return eigenvalues (k,), a number (1,), nodes and weights (2, m), or an operator."""
     if quantity == "operator":
-        if hasattr(claimed, "shape") or not callable(claimed):
-            return as_operator(claimed)
-        return replace(operator, product=one_by_one(lambda vector: torch.as_tensor(claimed(vector))))
+        if isinstance(claimed, Tensor | np.ndarray):
+            claimed = torch.as_tensor(claimed, dtype=operator.dtype)
+        apply, shape = getattr(claimed, "__matmul__", claimed), getattr(claimed, "shape", operator.shape)
+        if not callable(apply) or tuple(shape) != operator.shape:
+            got = f"{type(claimed).__name__} of shape {tuple(shape)}"
+            raise ValueError(f"claimed must be a function of a vector or {operator.shape} numbers, got {got}")
+        return replace(operator, product=one_by_one(lambda vector: torch.as_tensor(apply(vector))))
     values = np.zeros(0)
     with suppress(ValueError):  # parts of several shapes
         values = np.asarray(plain(claimed))  # NaN becomes None
@@ -260,15 +261,15 @@ def _compared(names: list[str], claimed: Floats, ends: Floats, size: Floats) -> 
         [np.maximum(low - claimed, claimed - high).clip(0), np.maximum(high - claimed, claimed - low)]
     )
     with np.errstate(divide="ignore"):  # the matrix may be 0
-        of = np.reshape(size, (2, -1))[::-1]
-        least, most = np.divide(off, of, out=np.zeros_like(off), where=off > 0).max(1).tolist()
+        size = np.reshape(size, (2, -1))[::-1]
+        least, most = np.divide(off, size, out=0 * off, where=off > 0).max(1).tolist()
     return _Rows(names, claimed, low, high, (least, most))
 
 
-def _size(ends: Floats) -> Floats:
-    """Return bounds, (2,), of the largest modulus of numbers in these intervals."""
+def _moduli(ends: Floats) -> Floats:
+    """Return the intervals of the moduli of numbers in these intervals, (2, k)."""
     moduli = np.abs(ends)
-    return np.array([(moduli.min(0) * (ends.prod(0) > 0)).max(), moduli.max()])
+    return np.array([moduli.min(0) * (ends.prod(0) > 0), moduli.max(0)])
 
 
 def _gaussian(operator: Operator, rng: np.random.Generator, count: int) -> Tensor:
@@ -290,20 +291,17 @@ def _eigenvalues(
     values, reach = found.values, np.linalg.norm(found.residuals)
     # what has not converged is somewhere in the range of all eigenvalues
     lowest, highest = min(values.min(), found.floor) - reach, max(values.max(), found.ceiling) + reach
-    low = np.where(found.converged, values - found.bounds, lowest)
-    high = np.where(found.converged, values + found.bounds, highest)
+    ends = np.where(found.converged, [values - found.bounds, values + found.bounds], [[lowest], [highest]])
+    if which == "LM":
+        ends = _moduli(ends)
 
     def ordered(numbers: Floats) -> Floats:
-        if which == "SA":
-            return np.sort(numbers)
-        return -np.sort(-np.abs(numbers) if which == "LM" else -numbers)
+        moduli = np.abs(numbers) if which == "LM" else numbers
+        return np.sort(moduli)[..., :: 1 if which == "SA" else -1]
 
-    if which == "LM":
-        moduli = np.abs([low, high])
-        low, high = moduli.min(0) * (low * high > 0), moduli.max(0)
-    ends = np.array([ordered(low)[:count], ordered(high)[:count]])
+    ends = ordered(ends)[:, :count]
     names = [*map(str, range(1, count + 1))]
-    return lambda factor: _compared(names, ordered(claimed / factor), ends, _size(ends))
+    return lambda factor: _compared(names, ordered(claimed / factor), ends, _moduli(ends).max(1))
 
 
 # --- trace, norm and density -------------------------------------------------------------------------------------
@@ -333,7 +331,7 @@ def _moments(
     norm = np.sqrt(float(along.square().sum()) + rest) * (1 + rounding * plus_minus)
     error = 2 * math.sqrt(rest[1]) * (math.sqrt(x) + x) + rounding * math.sqrt(dim) * norm[1]
     trace = float((basis * along).sum() + (probes * beyond).sum() / len(probes)) + error * plus_minus
-    size = np.maximum(_size(trace[:, None]), norm)
+    size = np.maximum(_moduli(trace[:, None])[:, 0], norm)
     if quantity != "density":
         interval, of = (trace, size) if quantity == "trace" else (norm, norm)
         return lambda factor: _compared([quantity], claimed / factor, interval[:, None], of)
@@ -383,6 +381,6 @@ def _causes(compare: _Compare, objective: Objective, tolerance: float) -> Iterat
     factors = {"N": n, "N C": n * c, "N C / 2": n * c / 2, "2": 2, "C": c, "C / 2": c / 2}
     factors |= {f"1 / ({name})": 1 / factor for name, factor in factors.items()}
     for name, factor in {"the sign": -1, **factors}.items():
-        if compare(factor).deviation[1] <= tolerance:
+        if compare(factor).deviation[1] <= tolerance / 2:
             summed = ": the loss was probably summed over samples" * (name[0] == "N")
             yield f"equals the value times {name} = {factor:.4g}{summed}"

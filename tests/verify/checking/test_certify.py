@@ -130,6 +130,7 @@ WRONG = {
         {"quantity": "density"},
         f"equals the value times N = {N}{SUM}",
     ),
+    "not symmetric": (lambda: dense().triu(), {"quantity": "operator"}, ""),
     "shifted": (lambda: (density()[0] + 0.2, density()[1]), {"quantity": "density"}, ""),
     "no outlier": (lambda: (density()[0][1:], np.full(38, 1 / 38)), {"quantity": "density"}, ""),
     "a node beyond": (
@@ -212,7 +213,7 @@ def test_intervals_hold_before_convergence(which: str) -> None:
 
 
 def test_an_estimate_finds_a_factor_without_an_exact_trace() -> None:
-    found = certify(N * dense(of=wide).norm(), wide(), quantity="frobenius norm", tolerance=0.3)
+    found = certify(N * dense(of=wide).norm(), wide(), quantity="frobenius norm", tolerance=0.4)
     assert found.passes < 500 < 2.5 * wide().dim and found.likely_cause.startswith("equals the value times N")
 
 
@@ -242,7 +243,8 @@ def test_single_precision_is_not_called_wrong() -> None:
         (1.0, {"matrix": "kfac"}, "matrix must be one of hessian, gauss_newton, fisher, got 'kfac'"),
         (1.0, {"which": "BE"}, "which must be one of LA, SA, LM, got 'BE'"),
         (1.0, {"tolerance": -1.0}, "tolerance must be finite and positive"),
-        (1.0, {"budget": 0.0}, "budget must be finite and positive"),
+        (1.0, {"tolerance": 0.0}, "tolerance must be finite and positive"),
+        (1.0, {"budget": -1.0}, "budget of -1 passes does not allow"),
         (1.0, {"budget": 7.0}, "budget of 7 passes does not allow"),
         (1.0, {"budget": 20.0, "quantity": "trace"}, "budget of 20 passes does not allow"),
         (np.nan, {}, "claimed must be real numbers, at most one for each parameter, got float"),
@@ -251,12 +253,11 @@ def test_single_precision_is_not_called_wrong() -> None:
         (lambda v: v, {}, "claimed must be real numbers, at most one for each parameter, got function"),
         (1j, {}, "claimed must be real numbers"),
         (np.ones(3), {"quantity": "trace"}, r"claimed must be one real number, got ndarray of shape \(3,\)"),
-        (1.0, {"quantity": "density"}, "claimed must be nodes and weights, two arrays of one shape"),
-        ((np.ones(3), np.ones(4)), {"quantity": "density"}, "two arrays of one shape"),
-        ((np.ones(4), np.ones((4, 4))), {"quantity": "density"}, "two arrays of one shape"),
-        (1.0, {"quantity": "operator"}, "matrix must be an operator or a symmetric array, got float"),
-        (np.eye(5), {"quantity": "operator"}, "vectors must be of shape"),
-        (np.triu(np.ones((39, 39))), {"quantity": "operator"}, "matrix must be symmetric"),
+        (1.0, {"quantity": "density"}, "claimed must be nodes and weights of one shape"),
+        ((np.ones(3), np.ones(4)), {"quantity": "density"}, "nodes and weights of one shape"),
+        ((np.ones(4), np.ones((4, 4))), {"quantity": "density"}, "nodes and weights of one shape"),
+        (1.0, {"quantity": "operator"}, "claimed must be a function of a vector or .* numbers, got float"),
+        (np.eye(5), {"quantity": "operator"}, r"or \(39, 39\) numbers, got Tensor of shape \(5, 5\)"),
         (lambda v: v[:3], {"quantity": "operator"}, "operator must return products shaped like its vectors"),
         (lambda v: v * np.inf, {"quantity": "operator"}, "operator must return finite products"),
     ],
