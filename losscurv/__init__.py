@@ -16,6 +16,7 @@
 `empirical_kernel`     inner products of per-sample gradients
 `check`                a verdict on your own formula by simulation
 `measure`              the curvature of your network, with errors
+`certify`              whether another library's number is right
 `plan`                 learning rates for your network by batch size
 `watch`                curvature against 2 / learning rate in training
 `report`               judge the claims, or some; `plot` draws one

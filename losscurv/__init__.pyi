@@ -21,6 +21,7 @@ from simulate.operators import (
 from simulate.spectra import density as density, trace as trace
 from verify.checking import check as check
 from verify.estimate import estimate as estimate
+from verify.practice.certify import certify as certify
 from verify.practice.measure import measure as measure
 from verify.practice.plan import plan as plan
 from verify.practice.watch import watch as watch

@@ -76,6 +76,7 @@ RESULTS = {
         lambda r: float(torch.linalg.eigvalsh(r.hessian).max()),
     ),
     "measurement": (lambda: measure_problem(small_problem()), lambda r: r.hessian.top[0].value),
+    "certificate": (lambda: losscurv.certify([1.0, 0.5], objective()), lambda r: r.upper[0]),
     "plan": (lambda: plan_problem(small_problem(), [2, 4]), lambda r: r.trials[-1].start or "nan"),
     "watcher": (watcher, lambda r: r.records[-1].eigenvalue),
     "record": (lambda: watcher().records[-1], lambda r: r.eigenvalue),

@@ -1,0 +1,71 @@
+"""Verdicts of `losscurv.certify` on numbers (to 5 %) and operators (to 0.1 %) of other libraries: ten networks.
+
+Each number is computed as the documentation of its library shows, in double precision; a loader gives batches of 20, 20
+and 10 samples. Eigenvalues are compared in modulus. The claim "differences" confirms the Hessian that decides: it is
+made of central differences of gradients. Needs curvlinops-for-pytorch, hessian-eigenthings, PyHessian, landscaper,
+laplace-torch and nngeometry.
+
+Run: python -m benchmarks.certify
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import losscurv
+
+LIBRARIES = "curvlinops hessian_eigenthings pyhessian landscaper.hessian laplace.curvature nngeometry.metrics"
+LAYERS = "Tanh ReLU GELU SiLU ELU Softplus Sigmoid Identity LayerNorm BatchNorm1d"
+
+
+def claims(net: nn.Module, loss: Any, whole: Any) -> dict[str, Callable[[], Any]]:
+    """Return functions that compute claims, by library, quantity and matrix."""
+    c, e, p, s, g, n = map(import_module, LIBRARIES.split())
+    dense, batches = import_module("nngeometry.object").PMatDense, DataLoader(TensorDataset(*whole), 20)
+    known, exact = (net, [whole], e.supervised_loss(loss)), {"check_deterministic": False}
+    power, again = p.hessian(net, loss, whole, cuda=False), s.PyHessian(net, loss, batches, "cpu")
+    return {
+        "curvlinops operator hessian": lambda: c.HessianLinearOperator(
+            net, loss, [*net.parameters()], batches, **exact
+        ),
+        "eigenthings-batches operator hessian": lambda: e.HessianOperator(net, batches, known[2]),
+        "eigenthings eigenvalues hessian": lambda: e.lanczos(e.HessianOperator(*known), k=5).eigenvalues,
+        "PyHessian eigenvalues hessian": lambda: power.eigenvalues()[0],
+        "PyHessian trace hessian": lambda: np.mean(power.trace()),
+        # its weights are a matrix for each run
+        "landscaper density hessian": lambda: [
+            np.real(part).reshape(-1, 40).sum(0) for part in again.density(40)
+        ],
+        "laplace operator gauss_newton": lambda: g.CurvlinopsGGN(net, "classification").full(*whole)[1],
+        "nngeometry operator fisher": lambda: n.FIM(net, batches, dense).to_torch(),
+        "differences operator hessian": lambda: e.HessianOperator(*known, method="finite_difference"),
+    }
+
+
+def main() -> None:
+    """Print each verdict, or the error of the library."""
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+    for layer in LAYERS.split():
+        middle = getattr(nn, layer)(*[10] * ("Norm" in layer))
+        net = nn.Sequential(nn.Linear(16, 10), middle, nn.Linear(10, 3)).eval()
+        whole, loss = (torch.randn(50, 16), torch.randint(3, (50,))), nn.CrossEntropyLoss()
+        objective = losscurv.Objective(net, whole, loss)
+        for name, claim in claims(net, loss, whole).items():
+            _, quantity, matrix = name.split()
+            off = 0.001 if quantity == "operator" else 0.05
+            asked: Any = {"quantity": quantity, "matrix": matrix, "which": "LM", "tolerance": off}
+            try:
+                said = losscurv.certify(claim(), objective, budget=1e4, **asked).headline
+            except Exception as error:
+                said = repr(error)
+            print(layer, name, said, sep=" | ", flush=True)
+
+
+if __name__ == "__main__":
+    main()
