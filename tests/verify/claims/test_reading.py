@@ -19,17 +19,12 @@ from verify.model import Tier
 CLAIM = toy_claims.RIGHT
 
 SPREADS = "a tenth of a variance takes ten thousand matrices, three seconds of a core"
-PAIRS = "its size model takes five widths, fifteen seconds of a core"
 
 LEFT_TO_THE_FULL_TIER = {
     "theory.finite_size.additive_wishart_sd": (SPREADS, "test_finite_size.py: resolvents"),
     "theory.finite_size.axis_wigner_sd": (SPREADS, "rmt/test_finite_moments.py: drawn matrices of signs"),
     "theory.finite_size.information_plus_noise_sd": (SPREADS, "test_finite_size.py: resolvents"),
     "theory.finite_size.spiked_covariance_sd": (SPREADS, "test_finite_size.py: resolvents"),
-    "theory.fisher.EntryVariances.other": (
-        PAIRS,
-        "fisher/test_mean_subtraction.py: the sum with what the default tier reads is the constant of theorem 3.3",
-    ),
 }
 """Outputs that no claim of the default tier reads: why, and the tests in `tests/theory` that hold them."""
 

@@ -10,7 +10,6 @@ import pytest
 from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, fixture
 from simulate.training import wide_training
-from simulate.wide import signals
 from tests.verify.running.engine_runs import judge_claim
 from theory import learning_rates
 from verify.claims import registry
@@ -49,10 +48,6 @@ def _some_subtraction(right: Callable[..., Any]) -> Callable[..., Any]:
     return wrong
 
 
-def _large_weights(right: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, weight_variance, **more: right(*args, weight_variance=1.3 * weight_variance, **more)
-
-
 def _same_twice(right: Callable[..., Any]) -> Callable[..., Any]:
     """The samples of a data set come in equal pairs."""
 
@@ -77,7 +72,6 @@ def _same_twice(right: Callable[..., Any]) -> Callable[..., Any]:
             "sharpness",
             _some_subtraction,
         ),
-        ("karakida2019/phases", slice(0, 1), signals, "wide_network", _large_weights),
     ],
 )
 def test_an_error_of_a_simulator_is_seen(
