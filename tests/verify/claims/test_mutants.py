@@ -110,7 +110,6 @@ UNSEEN = {
     },
     "a semicircle has a sigma, and a law of Marchenko and Pastur reads the dimension": {
         "granziol2022/law-moments": "dim: sigma",
-        "granziol2022/law-variance": "dim: sigma",
     },
     "in more than ten dimensions the law of one component hardly depends on their number": {
         "granziol2022/probe-overlap": "dim: twice half root",
@@ -134,8 +133,6 @@ UNSEEN = {
     "it moves the prediction by less than two margins at these points": {
         "vysogorets2024/prior-slope": "parameters: twice half",
         "vysogorets2024/upper-edge": "gap_density: root",
-        "granziol2022/information-scatter": "dim: half root",
-        "granziol2022/covariance-scatter": "dim: half",
         "granziol2022/sgd-rates-clean-linear-then-flat": "whole: root",
         "granziol2022/spike-in-transform-real": "sigma: root",
         "granziol2022/theorem-4-at-128": "theorem_4: half root",
