@@ -126,7 +126,6 @@ UNSEEN = {
         ),
     },
     "the other number is as large, or its prediction within two margins": {
-        "vysogorets2024/projection-is-not-hutchinson": "dim: samples probes",
         "vysogorets2024/lower-edge": "g_norm: h_frobenius",
         "adam_limit/quiet-gradients": "base_mean: noise",
     },
