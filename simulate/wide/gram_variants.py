@@ -13,47 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from simulate.activations import ActivationLike
-from simulate.wide import fisher_gram
 from simulate.wide.fisher_gram import Overlap
-from simulate.wide.signals import WideNetwork
-
-
-def tangent_gram(
-    network: WideNetwork, activation: ActivationLike, *, weight_variance: float, bias_variance: float
-) -> Tensor:
-    """Return J J^T for the derivatives by the parameters w and beta of the neural tangent parameterisation.
-
-    Parameters
-    ----------
-    network
-        Weights, biases and inputs, stacked over n replicates.
-    activation
-        A name, a pair of function and derivative, or one of these for each hidden layer.
-    weight_variance, bias_variance
-        Variances with which the network was drawn, not negative.
-
-    Returns
-    -------
-    Shape (n, C, C, T, T).
-
-    Raises
-    ------
-    ValueError
-        If the activation is unknown.
-
-    Examples
-    --------
-    A linear read-out of one layer of two units, without biases:
-
-    >>> x = torch.tensor([[[3.0, 4.0], [1.0, 0.0]]])
-    >>> one = WideNetwork(weights=(torch.ones(1, 1, 2),), biases=(torch.zeros(1, 1),), inputs=x)
-    >>> tangent_gram(one, "linear", weight_variance=2.0, bias_variance=0.0).squeeze()
-    tensor([[25.,  3.],
-            [ 3.,  1.]])
-    """
-    overlap = tangent_overlap(weight_variance=weight_variance, bias_variance=bias_variance)
-    return fisher_gram.gram(network, activation, overlap=overlap)
 
 
 def tangent_overlap(*, weight_variance: float, bias_variance: float) -> Overlap:

@@ -161,11 +161,11 @@ def ended(trial: Trial) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_an_error_in_a_law_is_caught_and_its_absence_is_not() -> None:
-    """A real claim in forked processes: constants of linear networks, against their closed form."""
+    """A real claim in forked processes: the change of a quadratic loss, against the loss at both ends."""
     preload()
-    wide = edits(ROOT, "theory/fisher/_wide.py")
-    error = next(e for e in wide if (e.function, e.kind) == ("entry_variances", "factor"))
-    told = Told([], ["karakida2019/linear-bound-constants"], {}, {}, Path("nowhere"), 60.0)
+    change = edits(ROOT, "theory/loss_change.py")
+    error = next(e for e in change if (e.function, e.kind) == ("quadratic_change", "factor"))
+    told = Told([], ["granziol2022/loss-change"], {}, {}, Path("nowhere"), 60.0)
     found = [ended(Trial(edit, told)) for edit in (error._replace(after=error.before), error)]
     assert [(row["outcome"], row["run"]) for row in found] == [("survived", 1), ("disagrees", 1)]
 

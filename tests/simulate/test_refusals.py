@@ -30,7 +30,6 @@ from simulate.training.lyapunov import lyapunov_exponents
 from simulate.training.optimisers import population
 from simulate.training.scaled_training import descent
 from simulate.training.trial_training import CommonBatches
-from simulate.wide.pair_scatter import pair_variance
 from tests.simulate.dense_matrices import rng
 from tests.simulate.factors.written_out import built, convolutions, drawn, perceptron, tokens
 from tests.simulate.lanczos.test_operator_algebra import Foreign
@@ -212,7 +211,6 @@ REFUSED = [
         {"weights": NET.weights, "x": NET.x},
         {"x": [NET.x[:, :3]], "x|weights": [0 * NET.x], "alpha": [1e160]},
     ),
-    (pair_variance, {}, {"entries|samples": [torch.zeros(2, 3, 3)]}),
     # training
     (
         descent,

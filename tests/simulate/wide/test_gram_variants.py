@@ -8,10 +8,8 @@ from tests.simulate.wide.by_autograd import network_of
 
 
 def test_without_variances_no_tangent_parameter_moves_the_outputs() -> None:
-    zero = gram_variants.tangent_gram(
-        network_of((3, 4, 2), 3), "tanh", weight_variance=0.0, bias_variance=0.0
-    )
-    assert not zero.any()
+    nothing = gram_variants.tangent_overlap(weight_variance=0.0, bias_variance=0.0)
+    assert not fisher_gram.gram(network_of((3, 4, 2), 3), "tanh", overlap=nothing).any()
 
 
 def test_a_certain_output_has_no_information() -> None:

@@ -49,7 +49,8 @@ def scaled(one: WideNetwork) -> WideNetwork:
 
 
 def tangent(network: WideNetwork, activation: Any) -> Tensor:
-    return gram_variants.tangent_gram(scaled(network), activation, weight_variance=1.7, bias_variance=0.6)
+    overlap = gram_variants.tangent_overlap(weight_variance=1.7, bias_variance=0.6)
+    return fisher_gram.gram(scaled(network), activation, overlap=overlap)
 
 
 def cross_entropy(network: WideNetwork, activation: Any) -> Tensor:

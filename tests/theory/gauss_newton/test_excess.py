@@ -67,6 +67,19 @@ MATRIX = np.array(
 
 
 @pytest.mark.parametrize("matrix", [MATRIX, MATRIX @ MATRIX, np.diag([3.0, -1.0])])
+def test_variance_over_normal_probes_by_quadrature(matrix: np.ndarray) -> None:
+    """Three nodes a component are exact: the square of the form has degree four."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(3)
+    weights = weights / weights.sum()
+    probes = np.array(list(product(nodes, repeat=len(matrix))))
+    chances = np.prod(list(product(weights, repeat=len(matrix))), axis=1)
+    forms = ((probes @ matrix) * probes).sum(axis=1)
+    variance = chances @ forms**2 - (chances @ forms) ** 2
+
+    assert_allclose(gauss_newton.normal_probe_variance(np.square(matrix).sum()), variance, rtol=1e-12)
+
+
+@pytest.mark.parametrize("matrix", [MATRIX, MATRIX @ MATRIX, np.diag([3.0, -1.0])])
 def test_variance_over_all_signs(matrix: np.ndarray) -> None:
     signs = np.array(list(product((-1.0, 1.0), repeat=len(matrix))))
     forms = ((signs @ matrix) * signs).sum(axis=1)

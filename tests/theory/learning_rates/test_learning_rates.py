@@ -117,6 +117,22 @@ def test_no_other_nesterov_is_faster(largest: float, smallest: float) -> None:
             assert found > best.contraction * (1 - 1e-6)
 
 
+@pytest.mark.parametrize(("rate", "momentum"), [(0.33, 0.41), (1.7, 0.9), (0.05, 1.1)])
+def test_momentum_contracts_as_the_powers_of_its_step_on_either_eigenvalue(
+    rate: float, momentum: float
+) -> None:
+    """Spectral radius of the two-step recursion: x -> (1 + m) y - m y', with the gradient at one or the other."""
+    ends = (1.7, 0.05)
+    ball = [[[1 + momentum - rate * h, -momentum], [1.0, 0.0]] for h in ends]
+    ahead = [[[(1 + momentum) * (1 - rate * h), -momentum * (1 - rate * h)], [1.0, 0.0]] for h in ends]
+    size = {"largest": ends[0], "smallest": ends[1]}
+    for law, steps in (
+        (learning_rates.heavy_ball_contraction, ball),
+        (learning_rates.nesterov_contraction, ahead),
+    ):
+        assert_allclose(law(rate, momentum, **size), np.abs(np.linalg.eigvals(steps)).max(), rtol=1e-12)
+
+
 def test_best_nesterov_at_its_ends() -> None:
     assert learning_rates.best_nesterov(4.0, 4.0) == (0.25, 0.0, 0.0)
     assert learning_rates.best_nesterov(1.0, 1e-308).contraction <= 1

@@ -110,7 +110,6 @@ UNSEEN = {
     },
     "a semicircle has a sigma, and a law of Marchenko and Pastur reads the dimension": {
         "granziol2022/law-moments": "dim: sigma",
-        "granziol2022/law-variance": "dim: sigma",
     },
     "in more than ten dimensions the law of one component hardly depends on their number": {
         "granziol2022/probe-overlap": "dim: twice half root",
@@ -127,16 +126,12 @@ UNSEEN = {
         ),
     },
     "the other number is as large, or its prediction within two margins": {
-        "vysogorets2024/projection-is-not-hutchinson": "dim: samples probes",
         "vysogorets2024/lower-edge": "g_norm: h_frobenius",
-        "karakida2019/scatter-of-one-output": "weight_variance: bias_variance outputs, bias_variance: outputs",
         "adam_limit/quiet-gradients": "base_mean: noise",
     },
     "it moves the prediction by less than two margins at these points": {
         "vysogorets2024/prior-slope": "parameters: twice half",
         "vysogorets2024/upper-edge": "gap_density: root",
-        "granziol2022/information-scatter": "dim: half root",
-        "granziol2022/covariance-scatter": "dim: half",
         "granziol2022/sgd-rates-clean-linear-then-flat": "whole: root",
         "granziol2022/spike-in-transform-real": "sigma: root",
         "granziol2022/theorem-4-at-128": "theorem_4: half root",
@@ -162,14 +157,9 @@ UNSEEN = {
             "half root, outputs: twice width samples"
         ),
         "karakida2019/batch-normalised-root": "outputs: twice width samples",
-        "karakida2019/deviation-share": (
-            "weight_variance: twice half root depth width samples outputs, bias_variance: twice half root"
-        ),
         "karakida2019/batch-norm-largest": "samples: twice half",
-        "karakida2019/layer-norm-eta1": "depth: twice outputs samples width",
         "karakida2019/subtraction-never-sharpens": "width: twice half, bias_variance: root",
         "karakida2019/subtracted-growth-at-fixed-samples": "depth: twice samples",
-        "karakida2019/tangent-second-moment": "weight_variance: root outputs, bias_variance: root, depth: half root",
         "karakida2019/depth-of-variances": "weight_variance: root",
         "catapult/where-the-curvature-ends": "width: twice half steps",
         "catapult/growth": "wider: twice half",

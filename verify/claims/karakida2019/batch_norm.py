@@ -12,7 +12,6 @@ from simulate import activations
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from simulate.wide import batch_normed, signals
-from theory.activations import gaussian_kernels, single
 from theory.fisher import middle_normalisation
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import WIDE, by_width, one_network
@@ -331,31 +330,10 @@ GROWING = Experiment(
     special="as many samples as units, in all layers, as in the paper's figures; one output",
 )
 
-ODD = one_network(
-    id="karakida2019/batch-norm-odd",
-    simulate=normed_networks,
-    points=(
-        Point(activation="tanh", layers=(192, 320), samples=256),
-        Point(activation="erf", layers=(525, 210), samples=225),
-    ),
-    budget=512,
-    seconds=2.2,
-)
-
 
 def _excess(p: Point) -> float:
     bound = middle_normalisation.batch_norm_bound(p.activation, finite_samples=True, **_sizes(p))
     return middle_normalisation.batch_norm_largest(p.activation, **_sizes(p)) - bound
-
-
-def _largest_odd(p: Point, **changed: Any) -> float:
-    known = {"activation": p.activation} | _sizes(p) | changed
-    return middle_normalisation.batch_norm_largest_odd(**known)
-
-
-def _slopes(p: Point) -> float:
-    """Part of every eigenvalue that comes from the spread of the slopes."""
-    return p.layers[0] / p.samples * gaussian_kernels(single(p.activation)).derivative(1.0, 0.0, 1.0).gap
 
 
 def _at_width(p: Point) -> float:
@@ -399,29 +377,5 @@ CLAIMS = (
         predict=_at_width,
         margin_reason=WIDE,
         rivals={"and 2": lambda p: _at_width(p) + 2, "twice": lambda p: p.widths / math.pi},
-    ),
-    _of_largest(
-        id="karakida2019/batch-norm-odd",
-        entries=("C41",),
-        source=OWN,
-        passage=OURS,
-        statement=r"L = 2,\ \phi \text{ odd (tanh, erf)}:\quad \mathbb{E}\,\lambda_{\max} = e + \mu\, s\, T^{-2/3},"
-        r"\quad e \text{ the edge of } \tfrac1T \big(h^\top h + (\mathbb{E}\,\phi')^2 X^\top X\big) + "
-        r"\tfrac{\alpha_0 M}{T} \mathrm{Var}\,\phi'"
-        r"\text{: it does not grow with } M \text{ at fixed } M/T\text{, though } \sigma_b \ne 0",
-        says="With a batch-normalised odd activation, the largest Fisher eigenvalue is a derived edge of ratios of"
-        " sizes alone, less a Tracy-Widom shift.",
-        experiment=ODD,
-        predict=_largest_odd,
-        margin_reason=f"{WIDE}; beyond the Tracy-Widom shift there are 1 or 2 % at these sizes",
-        rivals={
-            "without the spread of slopes": lambda p: _largest_odd(p) - _slopes(p),
-            "of a linear network": lambda p: _largest_odd(p, activation="linear"),
-            "inputs and units exchanged": lambda p: _largest_odd(
-                p, width=p.layers[1], width_ratio=p.layers[0] / p.layers[1]
-            ),
-            "eq. (22) and 1": lambda p: eq_22(p) + 1,
-            "mean square times the width": lambda p: eq_22(p, own=p.samples, shared=0.0),
-        },
     ),
 )

@@ -1,39 +1,33 @@
-"""Karakida, Akaho and Amari (2019), theorem 3.3: how order parameters and Gram entries scatter, and the bounds."""
+"""Karakida, Akaho and Amari (2019), theorem 3.3: how order parameters scatter, and the bounds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 
 from simulate.monte_carlo import Block, Point
-from simulate.wide import few_signals, fisher_gram, pair_scatter, signals
-from theory import fisher
+from simulate.wide import few_signals, fisher_gram, signals
 from theory.activations import gaussian_kernels, resolve
 from theory.fisher import mean_subtraction
 from theory.order_parameters import Propagation, propagate
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
-    approach,
     at_each_width,
     by_width,
     exponent,
     kappas_at,
     law,
-    limit,
     network_of,
     one_network,
     passed_at,
     setting,
     wide,
 )
-from verify.model import OURS, Arrays, Claim, Experiment, Identity, Kind, NoTheory, Prediction, Tier
+from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, Prediction
 
 # --- order parameters of two networks ------------------------------------------------------------------------
 
@@ -161,205 +155,6 @@ INDEPENDENCE = wide(
     quantity="backward order parameter, true over fresh weights",
 )
 
-# --- scatter of the Gram entries, hence the constants of the bounds -------------------------------------------
-
-
-def scatter_at_large_width(block: Block, point: Point) -> Arrays:
-    """Variance of centred cosines between gradients of one output, times the width."""
-    return {"same": _scatter(few_signals.passed_gram(passed_at(block, point)), point.width)["same"]}
-
-
-def scatter_by_width(block: Block, point: Point) -> Arrays:
-    """Variance of centred cosines between gradients of two outputs, times the width, at every width."""
-
-    def other(block: Block, width: int) -> Arrays:
-        gram = fisher_gram.gram(network_of(block, point, width=width), point.activation)
-        return {"other": _scatter(gram, width)["other"]}
-
-    return by_width(block, point, other)
-
-
-def _scatter(gram: Any, width: int) -> Any:
-    outputs = gram.shape[1]
-    norms = gram.diagonal(dim1=1, dim2=2).diagonal(dim1=1, dim2=2).mean(2)
-    variances = width * pair_scatter.pair_variance(gram) / (norms[:, :, None] * norms[:, None, :])
-    own, every = variances.diagonal(dim1=1, dim2=2).sum(1), variances.sum((1, 2))
-    return {"same": own / outputs, "other": (every - own) / (outputs * (outputs - 1))}
-
-
-RATIOS = (1.25, 0.75, 1.5, 0.875)
-
-SAME = one_network(
-    id="karakida2019/scatter-of-one-output",
-    simulate=scatter_at_large_width,
-    points=(law("erf", 2.3, 3.1, depth=4, width=256, ratios=RATIOS, samples=20, outputs=3),),
-    budget=2048,
-    seconds=1.7,
-)
-
-OTHER = at_each_width(
-    id="karakida2019/scatter-of-two-outputs",
-    simulate=scatter_by_width,
-    points=(
-        law(
-            "erf",
-            5.3,
-            3.1,
-            depth=4,
-            widths=(16, 32, 64, 128, 256),
-            networks=(4, 4, 1, 1, 1),
-            ratios=RATIOS,
-            samples=14,
-            outputs=8,
-        ),
-    ),
-    budget=1920,
-    seconds=15.0,
-    tier=Tier.FULL,
-)
-
-
-def _setting(p: Point) -> dict[str, Any]:
-    return setting(p) | {"width_ratios": p.ratios}
-
-
-def _same_output_variance(p: Point) -> float:
-    """Variance S_same of a centred entry of the Gram matrix, for one output."""
-    return fisher.gram_entry_variances(**_setting(p)).same
-
-
-def _other_output_variance(p: Point) -> float:
-    """Variance S_diff of a centred entry of the Gram matrix, for two outputs."""
-    return fisher.gram_entry_variances(**_setting(p)).other
-
-
-def _kappas(p: Point) -> fisher.Kappas:
-    return fisher.kappas(**_setting(p))
-
-
-def _norm(p: Point) -> float:
-    return (_kappas(p).alpha * _kappas(p).kappa1) ** 2
-
-
-def _forward_only(p: Point) -> tuple[float, float]:
-    """Parts of S_same that input overlaps and the noise of the forward pass make, slopes on the way back fixed.
-
-    A disturbance of the overlap in layer l goes on as sigma_w^2 I_phi' from layer to layer, which is what the
-    covariance of the backward signals is made of: it arrives in every later term with the weight alpha q_tilde.
-    """
-    m, ratios = _moments(p), np.asarray(p.ratios)
-    kernel = gaussian_kernels(resolve(p.activation, 1)[0])
-    later = ratios[::-1].cumsum()[::-1]
-    inputs = (m.q_tilde_st[0] * later[0]) ** 2 / ratios[0]
-    noise = [kernel.fluctuations(b, d)[0] for b, d in zip(m.covariance, m.gap, strict=True)]
-    hidden = zip(m.q_tilde_st[1:], later[1:], noise, ratios[1:], strict=True)
-    return float(inputs), float(sum((t * a) ** 2 * v / r for t, a, v, r in hidden))
-
-
-def _over_norm(value: Prediction) -> Prediction:
-    return lambda p: value(p) / _norm(p)
-
-
-SCATTER_CLAIMS = (
-    wide(
-        id="karakida2019/scatter-of-one-output",
-        entries=("C28",),
-        source=f"ours: c2 of {PAPER}, theorem 3.3, eq. (18), derived",
-        passage=OURS,
-        statement=r"M\, \mathbb{E} \frac{\mathrm{Var}\, K_{kk}(s, t)}{\bar K_{kk}^2} \to "
-        r"\frac{S_{\rm same}}{\alpha^2 \kappa_1^2}, \quad c_2 = C S_{\rm same} + C (C - 1) S_{\rm diff}",
-        says="Products of one output's gradients at two samples scatter with the variance that a derived recursion"
-        " gives.",
-        experiment=SAME,
-        score="same",
-        predict=_over_norm(_same_output_variance),
-        margin_reason=f"{WIDE}; the offset is O(1/M)",
-        rivals={
-            "input overlaps only": _over_norm(lambda p: _forward_only(p)[0]),
-            "forward part only": _over_norm(lambda p: sum(_forward_only(p))),
-            "as for two outputs": _over_norm(_other_output_variance),
-            "of the gap": lambda p: (
-                _same_output_variance(p) / (_kappas(p).alpha * _kappas(p).difference) ** 2
-            ),
-        },
-        quantity="variance of centred Gram entries of one output over the squared mean diagonal, times M",
-    ),
-    limit(
-        id="karakida2019/scatter-of-two-outputs",
-        entries=("C28",),
-        source=f"ours: c2 of {PAPER}, theorem 3.3, eq. (18), derived",
-        passage=OURS,
-        statement=r"\lim_{M \to \infty} M\, \mathbb{E} \frac{\mathrm{Var}\, K_{kk'}(s, t)}{\bar K_{kk} \bar K_{k'k'}} "
-        r"= \frac{S_{\rm diff}}{\alpha^2 \kappa_1^2} > 0 \quad (k \ne k')",
-        says="Products of two outputs' gradients keep a variance, scaled by the width, that a derived recursion "
-        "gives.",
-        experiment=OTHER,
-        score="other",
-        order=approach(OTHER, "other", _over_norm(_other_output_variance)),
-        predict=_over_norm(_other_output_variance),
-        margin=0.06,
-        margin_reason="a second-order part of c2, extrapolated from three times its value at M = 16; 6 % of it is "
-        "0.7 % of c2 with two outputs, 2.8 % with eight",
-        rivals={
-            "none": lambda _: 0.0,
-            "as for one output": _over_norm(_same_output_variance),
-            "as at M = 256": lambda p: 1.2 * _other_output_variance(p) / _norm(p),
-            "three for one": lambda p: 3 * _other_output_variance(p) / _norm(p),
-        },
-        quantity="variance of centred Gram entries of two outputs over their mean diagonals, times M",
-    ),
-)
-
-
-def _linear(_: Generator, point: Point) -> Arrays:
-    """c2 and c1 of linear networks: overlaps of signals fluctuate alike in every layer and reach all later terms."""
-    known = fisher.fluctuation_constants(
-        "linear",
-        depth=len(point.ratios),
-        outputs=point.outputs,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-        width_ratios=point.ratios,
-    )
-    ratios = [Fraction(r) for r in point.ratios]
-    later = list(accumulate(reversed(ratios)))[::-1]
-    terms = [a**2 / r for a, r in zip(later, ratios, strict=True)]
-    scale = point.weight_variance ** (len(ratios) - 1)
-
-    def pair(total: Fraction) -> list[float]:
-        return [scale**2 * float(total), scale * float(total / later[0])]
-
-    return {
-        "constants": [known.c2 / point.outputs, known.c1],
-        "closed form": pair(sum(terms, Fraction())),
-        "hidden layers only": pair(sum(terms[1:], Fraction())),
-        "input overlaps only": pair(terms[0]),
-        "own layer only": pair(later[0]),
-        "without the ratio": pair(sum((a**2 for a in later), Fraction())),
-        "weights of variance 1": [float(sum(terms)), float(sum(terms) / later[0])],
-    }
-
-
-CLOSED_FORM = Identity(
-    id="karakida2019/linear-bound-constants",
-    entries=("C28",),
-    source=f"ours, beside theorem 3.3 of {PAPER}",
-    passage=OURS,
-    statement=r"\frac{c_2}{C} = \sigma_w^{4 (L-1)} \sum_{l=0}^{L-1} \frac{A_l^2}{\alpha_l}, \quad "
-    r"c_1 = \frac{c_2}{C \sigma_w^{2 (L-1)} A_0}, \quad "
-    r"A_l = \sum_{j \ge l} \alpha_j \quad \text{for linear networks}",
-    says="For linear networks, both constants of the mean-subtraction bounds have a closed form in sums of "
-    "widths.",
-    routes=_linear,
-    points=(
-        Point(ratios=(1.75, 0.375), outputs=1, weight_variance=2.3, bias_variance=0.0),
-        Point(ratios=(0.5, 1.75, 1.25, 0.75), outputs=3, weight_variance=0.6, bias_variance=0.7),
-        Point(ratios=(2.25, 0.75, 1.5, 0.25, 1.0, 3.5), outputs=2, weight_variance=1.4, bias_variance=1.3),
-    ),
-    tolerance=1e-13,
-    tolerance_reason="rounding of a recursion over six layers",
-    quantity="constants of the bounds",
-)
 
 # --- mean subtraction of few samples --------------------------------------------------------------------------
 
@@ -420,6 +215,12 @@ MEAN_OF_NONZERO = wide(
 
 # --- growth and value of what is behind the bounds ------------------------------------------------------------
 
+RATIOS = (1.25, 0.75, 1.5)
+
+
+def _setting(p: Point) -> dict[str, Any]:
+    return setting(p) | {"width_ratios": p.ratios}
+
 
 def bounds_by_width(block: Block, point: Point) -> Arrays:
     """Root of the summed squares of the eigenvalues after mean subtraction, T = M / rho."""
@@ -443,7 +244,7 @@ BOUNDS = at_each_width(
             depth=3,
             widths=(16, 32, 64, 128),
             networks=(6, 3, 2, 1),
-            ratios=RATIOS[:3],
+            ratios=RATIOS,
             rho=1.6,
             outputs=2,
         ),
@@ -466,7 +267,7 @@ VALUES = one_network(
     id="karakida2019/values-of-bounds",
     simulate=bounds_at_large_width,
     points=tuple(
-        law(activation, 0.8, 2.1, depth=3, width=320, ratios=RATIOS[:3], samples=70, outputs=2)
+        law(activation, 0.8, 2.1, depth=3, width=320, ratios=RATIOS, samples=70, outputs=2)
         for activation in ("erf", "hard_tanh")  # smooth, and clipped
     ),
     budget=512,
@@ -516,8 +317,6 @@ CLAIMS = (
         "The overlaps of back-propagated gradients between inputs",
     ),
     INDEPENDENCE,
-    *SCATTER_CLAIMS,
-    CLOSED_FORM,
     MEAN_OF_NONZERO,
     exponent(
         id="karakida2019/upper-bound-growth",

@@ -6,29 +6,22 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
-
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
-from simulate.wide import few_signals, fisher_gram, gram_variants, signals
+from simulate.wide import few_signals, fisher_gram, gram_variants
 from theory import fisher
 from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
-    approach,
-    by_width,
-    kappas_at,
     law,
-    limit,
-    network_of,
     one_network,
     parameters_of,
     passed_at,
     setting,
     statistics_of,
 )
-from verify.model import KNOWN, OURS, Arrays, Claim, Experiment
+from verify.model import KNOWN, OURS, Arrays, Claim
 
 LINEAR = f"linear in the Gram matrix: unbiased up to O(1/M), 0.5 % at M = 200; {WIDE}"
 IN_2021 = "Karakida, Akaho and Amari (2021), arXiv 1910.05992"
@@ -54,18 +47,6 @@ def _variances(point: Point) -> dict[str, float]:
     return {"weight_variance": point.weight_variance, "bias_variance": point.bias_variance}
 
 
-def tangent_largest(block: Block, point: Point) -> Arrays:
-    """Second moment of the eigenvalues over their mean and the Rayleigh quotient at equal weights, at every width."""
-
-    def moment(block: Block, width: int) -> Arrays:
-        network = network_of(block, point, width=width)
-        gram = gram_variants.tangent_gram(network, point.activation, **_variances(point))
-        scale = fisher_gram.rayleigh(gram) * fisher_gram.fisher_trace(gram)
-        return {"second_moment": fisher_gram.trace_of_square(gram) / scale}
-
-    return by_width(block, point, moment)
-
-
 SIZES: Arrays = {"depth": 3, "width": 200, "samples": 6, "outputs": 4}
 
 TANGENT = one_network(
@@ -76,31 +57,10 @@ TANGENT = one_network(
     seconds=0.2,
 )
 
-TANGENT_SIZES = Experiment(
-    id="karakida2019/tangent-largest",
-    replicate="one network with its inputs at each width",
-    simulate=tangent_largest,
-    points=(law("erf", 1.4, 0.7, depth=2, samples=7, outputs=3, widths=(8, 16, 32, 64, 128)),),
-    budget=1536,
-    seconds=0.76,
-)
-
 
 @cache
 def _tangent(p: Point, width: int) -> fisher.TangentKernelStatistics:
     return fisher.tangent_kernel_statistics(**setting(p, "samples", "outputs"), width=width)
-
-
-def _second_moment(p: Point) -> float:
-    """Over the mean and the largest: no width is left in it."""
-    known = _tangent(p, p.widths[-1])
-    return known.second_moment / (known.mean * known.largest)
-
-
-def _squares(p: Point, own: float, shared: float) -> float:
-    """A mix of the squares of the kernel of one sample and of two, over the first and the quotient."""
-    k = _kernel(p)
-    return (own * k.kappa1**2 + shared * k.kappa2**2) / (k.kappa1 * _mixed(p, k.kappa1, k.kappa2))
 
 
 @cache
@@ -120,8 +80,6 @@ def _mixed(p: Point, own: float, shared: float) -> float:
     """Mean of the entries of a block."""
     return (p.samples - 1) / p.samples * shared + own / p.samples
 
-
-THE_WIDTHS = "the widths: that they resolve it was seen in first draws; the margin is the usual one"
 
 TANGENT_CLAIMS = (
     _linear(
@@ -164,30 +122,6 @@ TANGENT_CLAIMS = (
             "kappa2 + kappa1 / T": lambda p: _kernel(p).kappa2 + _kernel(p).kappa1 / p.samples,
         },
         quantity="Rayleigh quotient at equal weights, tangent parameters",
-    ),
-    limit(
-        id="karakida2019/tangent-second-moment",
-        entries=("C56",),
-        source=f"beside {PAPER}, theorem 2.2; of the tangent kernel {IN_2021}",
-        passage=KNOWN,
-        statement=r"\lim_{M \to \infty} \mathbb{E}\Big[\frac{s_\lambda}{m_\lambda \bar r}\Big] = "
-        r"\frac{(T-1) (\kappa_2^N)^2 + (\kappa_1^N)^2}{\kappa_1^N ((T-1) \kappa_2^N + \kappa_1^N)},\quad "
-        r"\bar r = \frac1{C T^2} \sum_k \mathbf 1^\top K_{kk} \mathbf 1",
-        says="With tangent parameters, the second moment of Fisher eigenvalues, over mean and Rayleigh quotient, "
-        "tends to a mix of squared kernel values.",
-        experiment=TANGENT_SIZES,
-        score="second_moment",
-        order=approach(TANGENT_SIZES, "second_moment", _second_moment),
-        predict=_second_moment,
-        margin=0.03,
-        margin_reason=WIDE,
-        pilot=THE_WIDTHS,
-        rivals={
-            "kappa2^2 only": lambda p: _squares(p, 0.0, 1.0),
-            "kappa1^2 beside all pairs": lambda p: _squares(p, 1 / p.samples, 1.0),
-            "kappa1^2 in full": lambda p: _squares(p, 1.0, 1 - 1 / p.samples),
-        },
-        quantity="second moment over mean and Rayleigh quotient, tangent parameters",
     ),
 )
 
@@ -328,109 +262,4 @@ SOFTMAX_CLAIMS = (
     ),
 )
 
-# --- second moment and largest eigenvalue ---------------------------------------------------------------------
-
-
-def _outputs_and_gram(block: Block, point: Point) -> tuple[Any, Any]:
-    network = network_of(block, point)
-    logits = signals.forward(network, point.activation).preactivations[-1]
-    return logits, fisher_gram.gram(network, point.activation)
-
-
-def softmax_squares(block: Block, point: Point) -> Arrays:
-    """Second moment of the eigenvalues over their mean and the Rayleigh quotient, over the same of theory."""
-    logits, gram = _outputs_and_gram(block, point)
-    matrix = _dual(gram, logits)
-    value = _quotient(ensembles.top_eigenpair(_dual(gram_variants.averaged(gram), logits))[1], matrix)
-    trace, squares = matrix.diagonal(dim1=1, dim2=2).sum(1), matrix.square().sum((1, 2))
-    theory = [s.second_moment / (s.mean * s.largest) for s in _predicted_statistics(point, logits)]
-    return {"squares": squares / (value * trace) / logits.new_tensor(theory)}
-
-
-def top_outlier(block: Block, point: Point) -> Arrays:
-    """Largest eigenvalue of the cross-entropy over the Rayleigh quotient without it, over the same of theory."""
-    logits, gram = _outputs_and_gram(block, point)
-    outliers = logits.new_tensor(np.array(_of_each_softmax(fisher.cross_entropy_outliers, point, logits)))
-    measured = ensembles.top_eigenvalue(_dual(gram, logits)) / point.samples / fisher_gram.rayleigh(gram)
-    return {"top": measured / (outliers[:, 0] / statistics_of(point).largest)}
-
-
-SOFTMAX_LAW: Arrays = {"activation": "softplus", "weight_variance": 0.6, "bias_variance": 0.2}
-
-SQUARES = one_network(
-    id="karakida2019/cross-entropy-squares",
-    simulate=softmax_squares,
-    points=(Point(**SOFTMAX_LAW, depth=2, samples=7, outputs=3, width=200),),
-    budget=1024,
-    seconds=0.097,
-)
-
-TOP_OUTLIER = one_network(
-    id="karakida2019/cross-entropy-top-outlier",
-    simulate=top_outlier,
-    points=(Point(**SOFTMAX_LAW, depth=2, outputs=3, width=128, samples=144),),
-    budget=1024,
-    seconds=0.64,
-)
-
-
-def _alike(p: Any, *, own: float = 1.0, shared: float = 1.0) -> float:
-    """Sum of squares with factors on its parts over what it is, for a softmax that is the same at all samples."""
-    one, pairs = kappas_at(p).kappa1 ** 2, (p.samples - 1) * kappas_at(p).kappa2 ** 2
-    return (own * one + shared * pairs) / (one + pairs)
-
-
-AFTER_WIDTHS = (
-    "that one width is judged, and which: over widths from 8 on the order of the correction was not resolved at every "
-    "seed; first draws at this width lay"
-)
-
-_at_one_width = partial(
-    Claim,
-    entries=("C57",),
-    predict=lambda _: 1.0,
-    margin=0.03,
-    margin_reason=f"{WIDE}; the bias is O(1/M)",
-)
-
-CLAIMS = (
-    *TANGENT_CLAIMS,
-    *SOFTMAX_CLAIMS,
-    _at_one_width(
-        id="karakida2019/cross-entropy-second-moment",
-        source=f"beside {PAPER}, theorem 2.2; the second moment under a softmax, {IN_2021}",
-        passage=KNOWN,
-        statement=r"\mathbb{E}\,\frac{\mathrm{Tr}\,F^2}{\mathrm{Tr}\,F\; v^\top K v / T} \Big/ "
-        r"\frac{s_\lambda}{m_\lambda \lambda_{\max}} = 1,\quad P s_\lambda = "
-        r"\Big(\frac{\alpha M}{T}\Big)^2 \sum_{s,t} \kappa_{st}^2\, \mathrm{Tr}\,Q(s) Q(t)",
-        says="For cross-entropy, the second moment over mean and Rayleigh quotient follows from gradient overlaps "
-        "and softmax covariances.",
-        experiment=SQUARES,
-        score="squares",
-        pilot=f"{AFTER_WIDTHS} 0.5 % above the prediction",
-        rivals={
-            "kappa2 only": lambda p: _alike(p, own=0.0),
-            "kappa1 and all T pairs": lambda p: _alike(p, shared=p.samples / (p.samples - 1)),
-            "as at M = 8": lambda _: 1.08,
-        },
-        quantity="second moment over mean and Rayleigh quotient, over that of theory, cross-entropy",
-    ),
-    _at_one_width(
-        id="karakida2019/cross-entropy-top-outlier",
-        source=f"ours, beside {PAPER}, section 2.3; {SOFTMAX_ELSEWHERE}",
-        passage=OURS,
-        statement=r"\mathbb{E}\,\frac{\lambda_1}{\bar r} \Big/ "
-        r"\frac{\alpha M \kappa_2\, \lambda_1(\langle Q \rangle)}{\lambda_{\max}} = 1\quad (T = O(M)),\quad "
-        r"\bar r, \lambda_{\max} \text{ those without the softmax}",
-        says="For cross-entropy on many samples, the largest Fisher eigenvalue is that of the averaged softmax "
-        "covariance times the gradient overlap.",
-        experiment=TOP_OUTLIER,
-        score="top",
-        pilot=f"{AFTER_WIDTHS} 0.6 % above the prediction, with 128 samples",
-        rivals={
-            "kappa1 for kappa2": lambda p: kappas_at(p).kappa1 / kappas_at(p).kappa2,
-            "as at M = 8": lambda _: 1.08,
-        },
-        quantity="largest eigenvalue over the plain quotient, over that of theory, cross-entropy",
-    ),
-)
+CLAIMS = (*TANGENT_CLAIMS, *SOFTMAX_CLAIMS)

@@ -17,7 +17,7 @@ from simulate import eigenvalues
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from simulate.wide import fisher_gram
-from theory import fisher, linear_network
+from theory import fisher
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
@@ -32,7 +32,6 @@ from verify.claims.karakida2019.wide_networks import (
     wide,
 )
 from verify.model import (
-    OURS,
     Arrays,
     Claim,
     Experiment,
@@ -366,69 +365,8 @@ GROWTH_CLAIMS = (
     ),
 )
 
-# --- linear networks, in which it is known --------------------------------------------------------------------
 
-
-def linear_edges(block: Block, point: Point) -> Arrays:
-    """Largest Fisher eigenvalue after mean subtraction over the trace per unit of width."""
-    network = network_of(block, point)
-    matrix = fisher_gram.centred(fisher_gram.gram(network, "linear"))[:, 0, 0]
-    trace = matrix.diagonal(dim1=1, dim2=2).sum(1)
-    return {"ratio": point.width * ensembles.top_eigenvalue(matrix) / trace}
-
-
-NETWORK: Arrays = {"weight_variance": 1.3, "bias_variance": 0.3, "depth": 2, "outputs": 1}
-
-EDGES = Experiment(
-    id="karakida2019/linear-edge",
-    replicate="a linear network with its inputs",
-    simulate=linear_edges,
-    points=(Point(width=144, samples=96, **NETWORK), Point(width=120, samples=170, **NETWORK)),
-    budget=4608,
-    seconds=2.0,
-)
-
-
-def _largest(p: Point) -> float:
-    """Over the trace per unit of width, T - 1 times the mean of the eigenvalues that are not zero."""
-    size = {"width": p.width, "samples": p.samples, "weight_variance": p.weight_variance}
-    mean = fisher.mean_subtracted_largest("linear", depth=p.depth, bias_variance=p.bias_variance, **size)
-    return p.width * linear_network.linear_network_largest(**size) / ((p.samples - 1) * mean)
-
-
-def _edge(ratio: float) -> float:
-    return linear_network.linear_network_edge(ratio, weight_variance=1.0) / 2
-
-
-EDGE_CLAIM = Claim(
-    id="karakida2019/linear-edge",
-    entries=("C29",),
-    source=f"ours, beside {PAPER}, figure 1 and theorem 3.3",
-    passage=OURS,
-    statement=r"\mathbb{E}\,\frac{M \bar\lambda_{\max}}{\mathrm{Tr}\,\bar F} = "
-    r"\frac12 \big(e + \mu\, s\, (T - 1)^{-2/3}\big),\quad "
-    r"e = \min_w a\,(1 - \gamma + \gamma\, a w),\ a = 1 + \frac1w + \frac1{1 - w},\ "
-    r"\gamma = \frac{M}{T - 1} \quad (\phi(x) = x,\ L = 2,\ C = 1,\ \alpha_l = 1)",
-    says="For linear networks of two layers with mean subtraction, the largest Fisher eigenvalue over the "
-    "trace is a derived edge with its Tracy-Widom shift.",
-    experiment=EDGES,
-    score="ratio",
-    predict=_largest,
-    margin=0.01,
-    margin_reason="at most 1 % for random matrices; what is beyond the Tracy-Widom mean falls as 1/M",
-    rivals={
-        "edge without the Tracy-Widom mean": lambda p: _edge(p.width / (p.samples - 1)),
-        "equal eigenvalues of the population": lambda p: (1 + math.sqrt(p.width / p.samples)) ** 2,
-        "largest of the population times that edge": lambda p: (
-            2.5 * (1 + math.sqrt(p.width / p.samples)) ** 2
-        ),
-        "rho for 1/rho": lambda p: _edge(p.samples / p.width),
-        "lower bound with c1": lambda p: p.width / p.samples + 5 / 4,
-    },
-    quantity="largest eigenvalue over the trace per unit of width, linear network",
-)
-
-CLAIMS = (NARROW_CLAIM, *CENTRED_CLAIMS, *GROWTH_CLAIMS, EDGE_CLAIM)
+CLAIMS = (NARROW_CLAIM, *CENTRED_CLAIMS, *GROWTH_CLAIMS)
 
 # --- spectra over their limits, and figure 1 -------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Karakida, Akaho and Amari (2019): order parameters layer by layer, the integrals in them, and signs.
 
-With activations beyond those of the paper, one of them with kinks away from 0, and the ends of the recursions: no slope
-of phi multiplies the derivative by the inputs. Non-centred networks, and the sign of kappa1 - kappa2.
+With activations beyond those of the paper, one of them with kinks away from 0. Non-centred networks, and the sign of
+kappa1 - kappa2.
 """
 
 from __future__ import annotations
@@ -21,28 +21,25 @@ from theory import fisher
 from theory.activations import Activation, gaussian_kernels, leaky_relu, single
 from theory.order_parameters import (
     OrderParameters,
-    input_derivative,
     order_parameters,
     preactivation_moment,
 )
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import WIDE, law, network_of, one_network, setting, wide
-from verify.model import OURS, Arrays, Claim, ExactProperty, Prediction, as_stated
+from verify.model import Arrays, Claim, ExactProperty, Prediction, as_stated
 from verify.model.domains import Between, Either, OneOf
 
 # --- every layer of a network --------------------------------------------------------------------------------
 
 
 def signals_of_every_layer(block: Block, point: Point) -> Arrays:
-    """Order parameters of all layers, the moments of the pre-activations above, and of the derivative by the inputs."""
+    """Order parameters of all layers, and the moments of the pre-activations above."""
     import torch
 
     network = network_of(block, point, widths=(*point.units, point.outputs))
     found = signals.measured_order_parameters(network, point.activation)
     passed = signals.forward(network, point.activation)
     above = torch.stack([u.square().mean((1, 2)) for u in passed.preactivations[:-1]], dim=1)
-    *_, first = signals.backward(network, point.activation, passed.preactivations)
-    by_inputs = first.flatten(1, 2) @ network.weights[0]
     return {
         "forward_variance": found["q_hat_t"][:, 1:],
         "forward_covariance": found["q_hat_st"][:, 1:],
@@ -50,7 +47,6 @@ def signals_of_every_layer(block: Block, point: Point) -> Arrays:
         "backward_covariance": found["q_tilde_st"][:, :-1],
         "below": found["q_hat_t"][:, :-1],
         "above": above,
-        "by_inputs": by_inputs.square().sum(2).mean(1),
     }
 
 
@@ -97,19 +93,13 @@ def _without_weights(name: str) -> Prediction:
 
 
 @cache
-def _squares(activation: str) -> tuple[float, float]:
-    """E phi^2 and E phi'^2 of a standard normal variable."""
-    kernels = gaussian_kernels(single(activation))
-    return float(kernels.value(1.0, 1.0, 0.0).moment), float(kernels.derivative(1.0, 1.0, 0.0).moment)
+def _square(activation: str) -> float:
+    """E phi^2 of a standard normal variable."""
+    return float(gaussian_kernels(single(activation)).value(1.0, 1.0, 0.0).moment)
 
 
 def _above(p: Point) -> Any:
     return preactivation_moment(p.below, weight_variance=p.weight_variance, bias_variance=p.bias_variance)[()]
-
-
-def _by_inputs(p: Point) -> float:
-    """The recursion goes on to the inputs, without a slope of phi."""
-    return input_derivative(**setting(p))
 
 
 def _layer_claim(
@@ -120,7 +110,6 @@ def _layer_claim(
     says: str,
     score: str,
     quantity: str,
-    along: str = "layers",
     **more: Any,
 ) -> Claim:
     return Claim(
@@ -134,7 +123,7 @@ def _layer_claim(
         margin=0.03,
         margin_reason=f"{WIDE}; the bias is O(1/M), about 1 % at M = 120",
         quantity=quantity,
-        along=along,
+        along="layers",
         **more,
     )
 
@@ -152,7 +141,7 @@ LAYER_CLAIMS = (
         predict=_of_layer("q_hat_t"),
         rivals={
             "one layer less": _of_layer("q_hat_t", -1),
-            "at unit variance": lambda p: _squares(p.activation)[0],
+            "at unit variance": lambda p: _square(p.activation),
         },
     ),
     _layer_claim(
@@ -217,24 +206,6 @@ LAYER_CLAIMS = (
             "without sigma_w^2": _without_weights("q_tilde_st"),
             "variance over the units above": _by_width("q_tilde_st"),
             "variance for covariance": _of_layer("q_tilde_t"),
-        },
-    ),
-    _layer_claim(
-        "derivative-by-the-inputs",
-        "C7",
-        "eq. (7) carried on to the inputs, which is ours",
-        r"\sum_i (\partial f_k / \partial x_i)^2 = \sigma_w^2\, \tilde q_t^1",
-        "The squared gradient of an output by the inputs of a wide network is the weight variance times the first "
-        "layer's backward variance, without a further slope.",
-        "by_inputs",
-        "squared derivative of an output by the inputs",
-        passage=OURS,
-        along="",
-        axis="weight_variance",
-        predict=_by_inputs,
-        rivals={
-            "without sigma_w^2": lambda p: _by_inputs(p) / p.weight_variance,
-            "a slope at the inputs": lambda p: _by_inputs(p) * _squares(p.activation)[1],
         },
     ),
 )

@@ -20,7 +20,6 @@ from verify.claims.karakida2019.wide_networks import (
     WIDE,
     kappas_at,
     law,
-    network_of,
     one_network,
     parameters_of,
     passed_at,
@@ -217,55 +216,6 @@ NORMALISED_CLAIMS = (
     ),
 )
 
-# --- what differentiating the deviations takes out of the trace -----------------------------------------------
-
-
-def lost_shares(block: Block, point: Point) -> Arrays:
-    """Share of the trace that differentiating the deviations takes out, times T - 1."""
-    drawn = network_of(block, point)
-    outputs, gram = last_layer.outputs_of(drawn, point.activation), fisher_gram.gram(drawn, point.activation)
-    matrices = (last_layer.batch_normalisation(outputs, fixed_deviation=fixed) for fixed in (True, False))
-    fixed, exact = (fisher_gram.fisher_trace(last_layer.projected_gram(gram, m)) for m in matrices)
-    return {"share": (point.samples - 1) * (1 - exact / fixed)}
-
-
-SHARES = one_network(
-    id="karakida2019/deviation-share",
-    simulate=lost_shares,
-    points=(
-        law("relu", 2.1, 0.2, depth=3, width=260, samples=110, outputs=4),
-        law("linear", 1.3, 0.3, depth=3, width=260, samples=110, outputs=4),
-    ),
-    budget=1024,
-    seconds=1.6,
-)
-
-
-def _share(p: Any) -> float:
-    return (p.samples - 1) * fisher.deviation_share(**setting(p, "width", "samples"))
-
-
-SHARE_CLAIM = wide(
-    id="karakida2019/deviation-share",
-    entries=("C36",),
-    source=f"ours, beside eq. (19) of {PAPER}",
-    passage=OURS,
-    statement=r"(T - 1) \Big(1 - \frac{\mathrm{Tr} F_{full}}{\mathrm{Tr} F_{fixed}}\Big) = "
-    r"1 + \frac{r}{M} (T - 2) \quad (T = O(M)),\quad r = \frac{\lim \mathrm{Cov}(f(s) f(t), K_{st})}"
-    r"{\sigma_w^2 (\hat q_t^{L-1} - \hat q_{st}^{L-1}) \alpha (\kappa_1 - \kappa_2)}",
-    says="Differentiating the deviations takes a share off the Fisher trace, which the covariance of output "
-    "and gradient products decides.",
-    experiment=SHARES,
-    score="share",
-    predict=_share,
-    margin_reason=f"{BIASED}, about 1 % at M = 260",
-    rivals={
-        "2": lambda _: 2.0,
-        "1, outputs independent of the Gram matrix": lambda _: 1.0,
-        "M / T for T / M": lambda p: 1 + (_share(p) - 1) * (p.width / p.samples) ** 2,
-    },
-    quantity="share of the trace lost by differentiating the deviations, times T - 1",
-)
 
 # --- what holds for every network ------------------------------------------------------------------------------
 
@@ -416,7 +366,6 @@ _of_any_network = partial(
 
 CLAIMS = (
     *NORMALISED_CLAIMS,
-    SHARE_CLAIM,
     _of_any_network(
         id="karakida2019/hessian",
         entries=("C10",),

@@ -65,16 +65,6 @@ def _network(rng: Generator, point: Point) -> Any:
     return small_network(rng, point | {"widths": (*point.hidden, point.outputs)})
 
 
-def _rank_difference(rng: Generator, point: Point, *, further: int = 0) -> float:
-    """Error of the rank of a sample's block if normalisation takes `further` dimensions from it."""
-    import torch
-
-    gram = layer_normed.layer_normed_gram(_network(rng, point), point.activation)[0]
-    own = torch.linalg.eigvalsh(gram.diagonal(dim1=2, dim2=3).movedim(2, 0))
-    rank = (own > 1e-9 * own[:, -1:]).sum(1)
-    return float((rank - layer_normalisation.layer_norm_rank(point.outputs) + further).abs().max())
-
-
 def _of_two_outputs(rng: Generator, point: Point, *, eps: float = 0.0, outputs: int = 2) -> float:
     """Largest entry of K over that of the last layer's part if its mean alone were subtracted."""
     network = _network(rng, point | {"outputs": outputs})
@@ -84,8 +74,14 @@ def _of_two_outputs(rng: Generator, point: Point, *, eps: float = 0.0, outputs: 
     return float(gram.abs().max() / scale.max())
 
 
-_of_any_network = partial(
-    ExactProperty,
+TWO_OUTPUTS = ExactProperty(
+    id="karakida2019/layer-norm-two-outputs",
+    entries=("C53",),
+    source=f"{PAPER}, theorem 4.1",
+    passage=as_stated("the FIM becomes a zero matrix because of a special symmetry", "Section 4"),
+    no_theory=NoTheory.CONSTANT,
+    statement=r"K = 0 \quad (C = 2)",
+    says="With two layer-normalised outputs, the Fisher matrix of every network is zero.",
     domain={
         "activation": OneOf("tanh", "erf", "linear", "sigmoid", "softplus", "gelu"),
         "hidden": Many(Between(4, 9), 1, 3),
@@ -94,46 +90,18 @@ _of_any_network = partial(
         "weight_variance": Between(0.1, 4.0),
         "bias_variance": Between(0.0, 2.0),
     },
+    violation=_of_two_outputs,
     examples=(
         law("tanh", 1.7, 0.3, hidden=(4, 6, 5), outputs=4, samples=3),
         law("softplus", 2.1, 0.7, hidden=(5, 8), outputs=6, samples=4),
     ),
+    tolerance=1e-20,
+    tolerance_reason="exactly zero up to the square of rounding: two normalised outputs are 1 and -1",
+    rivals={
+        "with 0.00001 added to the variance": partial(_of_two_outputs, eps=1e-5),
+        "three outputs": partial(_of_two_outputs, outputs=3),
+    },
     seconds=0.014,
-)
-
-ANY_NETWORK = (
-    _of_any_network(
-        id="karakida2019/layer-norm-rank",
-        entries=("C50",),
-        source=f"ours, behind theorem 4.1 of {PAPER}",
-        passage=OURS,
-        statement=r"\mathrm{rank}\, K_{tt} = C - 2",
-        says="With layer normalisation, the gradients of one sample's outputs span two dimensions fewer than there are "
-        "outputs.",
-        violation=_rank_difference,
-        tolerance=1e-9,
-        tolerance_reason="an exact count, eigenvalues below 1e-9 of the largest being zero in float64",
-        rivals={
-            "C - 3": partial(_rank_difference, further=1),
-            "C - 1": partial(_rank_difference, further=-1),
-        },
-    ),
-    _of_any_network(
-        id="karakida2019/layer-norm-two-outputs",
-        entries=("C53",),
-        source=f"{PAPER}, theorem 4.1",
-        passage=as_stated("the FIM becomes a zero matrix because of a special symmetry", "Section 4"),
-        no_theory=NoTheory.CONSTANT,
-        statement=r"K = 0 \quad (C = 2)",
-        says="With two layer-normalised outputs, the Fisher matrix of every network is zero.",
-        violation=_of_two_outputs,
-        tolerance=1e-20,
-        tolerance_reason="exactly zero up to the square of rounding: two normalised outputs are 1 and -1",
-        rivals={
-            "with 0.00001 added to the variance": partial(_of_two_outputs, eps=1e-5),
-            "three outputs": partial(_of_two_outputs, outputs=3),
-        },
-    ),
 )
 
 # --- Theorem 4.1 given the outputs ----------------------------------------------------------------------------
@@ -476,34 +444,19 @@ LIMIT_CLAIMS = (
     ),
 )
 
-# --- averages of the output variances ------------------------------------------------------------------------
-
-
-def _eta(block: Block, point: Point, name: str, width: int) -> Any:
-    signals = layer_normed.layer_normed_signals(network_of(block, point, width=width), point.activation)
-    return layer_normed.etas(signals)[name]
-
-
-def output_variances(block: Block, point: Point) -> Arrays:
-    """The first eta."""
-    return {"eta1": _eta(block, point, "eta1", point.width)}
-
-
-VARIANCES = one_network(
-    id="karakida2019/layer-norm-variances",
-    simulate=output_variances,
-    points=(
-        law("erf", 0.8, 2.1, depth=3, outputs=40, samples=5, width=50),
-        law("relu", 1.7, 0.7, depth=2, outputs=15, samples=40, width=90),
-    ),
-    budget=32768,
-    seconds=1.4,
-)
+# --- an average of the output variances ----------------------------------------------------------------------
 
 
 def etas_by_width(block: Block, point: Point) -> Arrays:
     """The third eta of one network at each width."""
-    return by_width(block, point, lambda block, width: {"eta3": _eta(block, point, "eta3", width)})
+
+    def eta3(block: Block, width: int) -> Arrays:
+        network = network_of(block, point, width=width)
+        return {
+            "eta3": layer_normed.etas(layer_normed.layer_normed_signals(network, point.activation))["eta3"]
+        }
+
+    return by_width(block, point, eta3)
 
 
 WIDTHS = Experiment(
@@ -516,120 +469,29 @@ WIDTHS = Experiment(
 )
 
 
-@cache
-def _expected(**known: Any) -> layer_normalisation.ExpectedEtas:
-    return layer_normalisation.expected_etas(**known)
-
-
-def _eta1(p: Any, **changed: Any) -> float:
-    return _expected(**setting(p, "samples", "outputs") | changed).eta1
-
-
 ETA_3 = "root mean square overlap between samples' outputs over their variances"
 
-VARIANCE_CLAIMS = (
-    wide(
-        id="karakida2019/layer-norm-eta1",
-        entries=("C54",),
-        source=f"ours, beside theorem 4.1 of {PAPER}",
-        passage=OURS,
-        statement=r"\mathbb{E}\,\eta_1 = \frac{C}{(C - 3)\, q^L},\quad q^L = \sigma_w^2 \hat q_t^{L-1} + \sigma_b^2",
-        says="Of more than three outputs, the inverse variance of a sample has the expectation of an inverse chi-"
-        "square variable.",
-        experiment=VARIANCES,
-        score="eta1",
-        predict=_eta1,
-        margin_reason=f"{WIDE}; the bias is O(1/M)",
-        rivals={
-            "one over the mean variance": lambda p: _eta1(p) * (p.outputs - 3) / (p.outputs - 1),
-            "one over q": lambda p: _eta1(p) * (p.outputs - 3) / p.outputs,
-            "without biases": lambda p: _eta1(p, bias_variance=0.0),
-        },
-        quantity="mean inverse variance of the outputs over the samples",
-    ),
-    exponent(
-        id="karakida2019/layer-norm-eta3-by-width",
-        entries=("C54",),
-        source=f"{PAPER}, theorem 4.1",
-        passage=as_stated("are constants independent of", "Theorem 4.1"),
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\mathbb{E}\,\eta_3 \sim M^0",
-        says=f"With layer normalisation, the expected {ETA_3} does not depend on the width.",
-        experiment=WIDTHS,
-        score="eta3",
-        predict=lambda _: 0.0,
-        margin=0.2,
-        rivals={"square root": lambda _: 0.5, "as one over the width": lambda _: -1.0},
-        quantity=ETA_3,
-    ),
+ETA_CLAIM = exponent(
+    id="karakida2019/layer-norm-eta3-by-width",
+    entries=("C54",),
+    source=f"{PAPER}, theorem 4.1",
+    passage=as_stated("are constants independent of", "Theorem 4.1"),
+    no_theory=NoTheory.CONSTANT,
+    statement=r"\mathbb{E}\,\eta_3 \sim M^0",
+    says=f"With layer normalisation, the expected {ETA_3} does not depend on the width.",
+    experiment=WIDTHS,
+    score="eta3",
+    predict=lambda _: 0.0,
+    margin=0.2,
+    rivals={"square root": lambda _: 0.5, "as one over the width": lambda _: -1.0},
+    quantity=ETA_3,
 )
 
-# --- expectations in closed form -----------------------------------------------------------------------------
-
-
-def _mixture(p: Any) -> dict[str, float]:
-    """The expectations for the linear network of two layers, as a mixture of independent chi-squares.
-
-    Given a negative binomial k, the squared lengths of two correlated Gaussian vectors are independent and those of
-    vectors with 2 k more components, and the squared cosine between them averages (k + 1/2) / (k + a).
-    """
-    q, a, c = p.weight_variance + p.bias_variance, 0.5 * (p.outputs - 1), p.outputs
-    overlap = (p.weight_variance * p.bias_variance / q + p.bias_variance) / q
-    x = overlap * overlap
-    k = np.arange(20000)
-    weights = np.cumprod(np.append(1.0, x * (a + k[:-1]) / (1 + k[:-1]))) * (1 - x) ** a
-    pairs = weights / (2 * (1 - x) * (a + k - 1)) ** 2 * (c / q) ** 2
-    one, own = c / ((c - 3) * q), c * c / ((c - 3) * (c - 5) * q * q)
-    each = {"eta1_squared": pairs.sum(), "eta3_squared": (pairs * (k + 0.5) / (k + a)).sum()}
-    squares = {name: own / p.samples + (1 - 1 / p.samples) * float(pair) for name, pair in each.items()}
-    return {"eta1": one, "eta2": own, **squares}
-
-
-def _expectation_difference(
-    _: Generator, p: Point, *, swapped: str = "eta3_squared", samples: int | None = None
-) -> float:
-    """Largest relative difference of the closed forms and the mixture, `swapped` in place of eta3."""
-    law = {name: p[name] for name in ("outputs", "weight_variance", "bias_variance")}
-    found = _expected(activation="linear", depth=2, samples=samples or p.samples, **law)._asdict()
-    found["eta3_squared"] = found[swapped]
-    return max(abs(found[name] / value - 1) for name, value in _mixture(p).items())
-
-
-EXPECTATIONS = ExactProperty(
-    id="karakida2019/layer-norm-expected-etas",
-    entries=("C51", "C54"),
-    source=f"ours, beside theorem 4.1 of {PAPER}",
-    passage=OURS,
-    statement=r"\frac{\mathbb{E}\, r_{st}^2 \sigma_s^{-2} \sigma_t^{-2}}{(\mathbb{E}\,\eta_1)^2} = \frac1a "
-    r"\Big[\tfrac12 F(1, 1; a + 1; x) + \frac{a^2 - \frac52 a + 2}{a + 1}\, x F(2, 2; a + 2; x)\Big],\quad "
-    r"a = \frac{C - 1}{2},\ x = \frac{q_{st}^2}{q_t^2}",
-    says="For Gaussian outputs, the three averages of layer normalisation have as expectations hypergeometric "
-    "functions of the correlation between samples.",
-    domain={
-        "outputs": Between(6, 40),
-        "samples": Between(1, 1000),
-        "weight_variance": Between(0.5, 4.0),
-        "bias_variance": Between(0.0, 2.0),
-    },
-    violation=_expectation_difference,
-    examples=(
-        Point(outputs=7, samples=5, weight_variance=1.7, bias_variance=0.7),
-        Point(outputs=23, samples=60, weight_variance=0.8, bias_variance=2.1),
-    ),
-    tolerance=1e-9,
-    tolerance_reason="two exact expressions in float64",
-    rivals={
-        "eta1 for eta3": partial(_expectation_difference, swapped="eta1_squared"),
-        "one sample": partial(_expectation_difference, samples=1),
-    },
-    seconds=0.03,
-)
 
 CLAIMS = (
-    *ANY_NETWORK,
+    TWO_OUTPUTS,
     GIVEN_OUTPUTS,
     *NORMED_CLAIMS,
     *LIMIT_CLAIMS,
-    *VARIANCE_CLAIMS,
-    EXPECTATIONS,
+    ETA_CLAIM,
 )

@@ -1,4 +1,4 @@
-"""Vysogorets, Dawid and Kempe (2024): layer blocks of the Hessian, its trace, and ranks."""
+"""Vysogorets, Dawid and Kempe (2024): layer blocks of the Hessian, and ranks."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ from numpy.random import Generator
 
 from simulate import data, networks, objectives, operators
 from simulate.monte_carlo import Point
-from simulate.perceptrons import per_sample
-from theory import gauss_newton
 from theory.batch_hessian import ranks
 from verify.claims.drawn_networks import (
     COUNTS,
     ROUNDING,
     Array,
     bias_free_objective,
-    in_closed_form,
     on_noise,
     rank_of,
 )
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.collapsed import small_framed
 from verify.claims.vysogorets2024.framed_networks import network_on_images, of_digits
-from verify.model import OURS, Arrays, ExactProperty, Identity, NoTheory
+from verify.model import Arrays, ExactProperty, Identity, NoTheory
 from verify.model.domains import Between, Many
 
 # --- networks of the paper on images -------------------------------------------------------------------------
@@ -63,24 +60,6 @@ def layers_alone(rng: Generator, point: Point) -> Arrays:
 
 
 # --- small networks in full space ----------------------------------------------------------------------------
-
-
-def dense_trace(rng: Generator, point: Point) -> Arrays:
-    """Trace of a dense Hessian by automatic differentiation of the loss; derivatives of the logits in closed form."""
-    weights, x, labels = on_noise(rng, point.widths, point.samples)
-    hessian = per_sample.hessians(*per_sample.flattened(weights), x, labels, "relu").mean(0)
-    net = in_closed_form(weights, x, labels)
-    p, jacobian = np.asarray(net.logits.softmax(-1)), np.asarray(net.jacobian)  # (N, K) and (N, K, P)
-    squares = (p * (jacobian**2).sum(-1)).sum(-1).mean()
-    means = np.einsum("nk,nkp->np", p, jacobian)
-    slopes = means - jacobian[np.arange(len(p)), labels]
-    return {
-        "Hessian": float(hessian.trace()),
-        "mean of the squares less square of the mean": gauss_newton.gauss_newton_trace(p, jacobian).mean(),
-        "mean of the squares": squares,
-        "square of the mean added": squares + (means**2).sum(-1).mean(),
-        "squared gradients": (slopes**2).sum(-1).mean(),
-    }
 
 
 def _largest_entry(rng: Generator, point: Point, *, within: bool) -> float:
@@ -164,22 +143,6 @@ CLAIMS = (
         seconds=0.23,
         data="digits",
         quantity="products with the diagonal blocks of the Hessian",
-    ),
-    Identity(
-        id="vysogorets2024/trace",
-        entries=("A18",),
-        source=f"ours, after {PAPER}, appendix A",
-        passage=OURS,
-        statement=r"\mathrm{Tr} H = \mathrm{Tr} G = \frac{1}{N} \sum_\mu \Big[\sum_k p_k |J_k|^2 - "
-        r"\big|\textstyle\sum_k p_k J_k\big|^2\Big]",
-        says="The trace of the automatically differentiated Hessian is the mean variance of the logit gradients "
-        "under the predicted probabilities.",
-        routes=dense_trace,
-        points=(Point(widths=(5, 7, 4), samples=9), Point(widths=(5, 7, 6, 4), samples=11)),
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
-        seconds=0.021,
-        quantity="trace of a dense Hessian by automatic differentiation",
     ),
     ExactProperty(
         id="vysogorets2024/blocks-of-the-h-term",

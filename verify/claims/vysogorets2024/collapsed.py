@@ -6,7 +6,6 @@ covariance, so that its excess stays at 1 or above.
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,6 @@ from numpy.random import Generator
 from simulate import networks
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, layer_blocks
-from theory import zone
 from verify.claims.drawn_networks import sampled_images
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import (
@@ -25,11 +23,9 @@ from verify.claims.vysogorets2024.framed_networks import (
     stream_by_stream,
 )
 from verify.model import (
-    OURS,
     Arrays,
     Claim,
     Experiment,
-    Identity,
     Kind,
     NoTheory,
     out_of_scope,
@@ -43,32 +39,6 @@ def lenet(rng: Generator, point: Point, device: str = "cpu") -> tuple[tuple[Any,
     """Weights of LeNet-300-100 as drawn, images and labels."""
     model, images = network_on_images(rng, point)
     return tuple(w.detach().to(device) for w in model.parameters()), *images.tensors(device)
-
-
-def decay(rng: Generator, point: Point) -> Arrays:
-    """Logarithm of the trace of the first layer's block, and what the two likeliest classes make of it."""
-    import torch
-
-    weights, images, _ = lenet(rng, point)
-    before = (images @ weights[0].T).requires_grad_()
-    first, second = networks.mlp_logits(weights[1:], before.relu()).topk(2, dim=1).values.T
-    (slope,) = torch.autograd.grad((first - second).sum(), before)
-    squares = slope.square().sum(1) * images.square().sum(1)
-    depth, grown = len(weights), math.log(point.alpha)
-
-    def log_trace(gaps: Any, power: int = 2 * len(weights) - 2) -> float:
-        weight = -gaps - 2 * torch.log1p(torch.exp(-gaps))
-        return float((weight + squares.log()).logsumexp(0)) + power * grown - math.log(len(images))
-
-    gaps = (first - second).detach()
-    return {
-        "log trace": layer_blocks.layer_block(weights, images, alpha=point.alpha).log_trace,
-        "two classes": zone.confident_log_trace(gaps, squares.detach(), alpha=point.alpha, depth=depth),
-        "gap times alpha^(L-1)": log_trace(point.alpha ** (depth - 1) * gaps),
-        "square of the smaller probability": log_trace(2 * point.alpha**depth * gaps),
-        "gradients not scaled": log_trace(point.alpha**depth * gaps, power=0),
-        "mean gap": log_trace(point.alpha**depth * gaps.mean() + 0 * gaps),
-    }
 
 
 NEAR = 0.01
@@ -223,24 +193,6 @@ _on_most = partial(
 )
 
 CLAIMS = (
-    Identity(
-        id="vysogorets2024/decay-of-the-g-term",
-        entries=("A22",),
-        source=f"{PAPER}, section 3; the law is ours",
-        passage=OURS,
-        statement=r"\mathrm{Tr}\,G_{11} = \frac{\alpha^{2L-2}}{N} \sum_\mu e^{-\alpha^L \Delta_\mu} "
-        r"|\delta_1 - \delta_2|^2 |x_\mu|^2 > 0 "
-        r"\text{ for the gaps } \Delta_\mu \text{ of the two likeliest classes, at large } \alpha",
-        says="At large scale, the trace of the first Gauss-Newton block decays exponentially in the gaps of the "
-        "two largest logits, above zero.",
-        routes=decay,
-        points=tuple(of_digits(samples=60, alpha=alpha) for alpha in (61.0, 130.0)),
-        tolerance=1e-9,
-        tolerance_reason="a third class would show only where it comes within 15 / alpha^3 of the second",
-        seconds=0.019,
-        data="digits",
-        quantity="logarithm of the trace of the first layer's block of LeNet-300-100",
-    ),
     _on_most(
         id="vysogorets2024/excess-of-g-at-collapse",
         entries=("A22", "A51"),

@@ -1,10 +1,9 @@
-"""Vysogorets, Dawid and Kempe (2024): the excess of positive curvature, a low-rank part over a bulk, and probes."""
+"""Vysogorets, Dawid and Kempe (2024): the excess of positive curvature, spikes over a bulk, and probes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +12,10 @@ from numpy.random import Generator
 from simulate import spectra
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
-from simulate.perceptrons import curvature, full_space
+from simulate.perceptrons import curvature
 from theory import gauss_newton, softmax, zone
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import on_digits, stream_by_stream
 from verify.model import (
-    KNOWN,
     OURS,
     Arrays,
     Claim,
@@ -26,7 +23,6 @@ from verify.model import (
     Experiment,
     Identity,
     NoTheory,
-    Tier,
 )
 from verify.model.domains import Between
 
@@ -145,56 +141,6 @@ GROWTH_CLAIM = ExactProperty(
 )
 
 
-# --- an outlier over a bulk -----------------------------------------------------------------------------------
-
-
-def top_over_bulk(block: Block, point: Point) -> Arrays:
-    """Top eigenvalue of one spike over a semicircle of a given norm."""
-    half = point.bulk_norm / 2  # the matrices drawn have norm 2
-    return {"eigenvalue": half * ensembles.goe_top_eigenvalue(block, point.dim, spike=point.spike / half)}
-
-
-ABOVE = Experiment(
-    id="vysogorets2024/top-over-bulk",
-    replicate="one Wigner matrix with a spike",
-    simulate=top_over_bulk,
-    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
-    points=tuple(Point(spike=share * 1.7, bulk_norm=1.7, dim=300_000) for share in (0.6, 0.7, 1.3)),
-    budget=2048,
-    seconds=0.1,
-    tier=Tier.SMOKE,
-)
-
-
-def _top(p: Point) -> Any:
-    return zone.bulk_outlier(p.spike, bulk_norm=p.bulk_norm).eigenvalue
-
-
-_over_bulk = partial(Claim, symbols={r"\theta": "strength of the outlier"}, entries=("A20",))
-
-TOP_CLAIM = _over_bulk(
-    id="vysogorets2024/bulk-outlier",
-    source=f"Peche (2006), for the transition that {PAPER}, section 3, names",
-    passage=KNOWN,
-    statement=r"\lambda_1(\theta\,v v^\top + W) \to \theta + \frac{h^2}{4 \theta} \text{ if } \theta > h/2,\quad "
-    r"h = \|W\|_2",
-    says="A spike above half the norm of a semicircle bulk has as largest eigenvalue the spike plus a quarter "
-    "of squared bulk norm over spike.",
-    experiment=ABOVE,
-    score="eigenvalue",
-    predict=_top,
-    margin=0.01,
-    margin_reason="1 % for random matrices; fluctuations and the finite size are O(n^(-1/2))",
-    rivals={
-        "only beyond the whole norm": lambda p: _top(p) if p.spike > p.bulk_norm else p.bulk_norm,
-        "no push by the bulk": lambda p: max(p.spike, p.bulk_norm),
-        "whole norm for half": lambda p: p.spike + p.bulk_norm**2 / p.spike,
-        "sum of the norms": lambda p: p.spike + p.bulk_norm,
-    },
-    axis="spike",
-    quantity="largest eigenvalue",
-)
-
 # --- spectral norms decide nothing ---------------------------------------------------------------------------
 
 
@@ -219,8 +165,10 @@ def _spiked(p: Point) -> Any:
     return zone.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim)
 
 
-SPIKED_CLAIM = _over_bulk(
+SPIKED_CLAIM = Claim(
     id="vysogorets2024/spiked-excess",
+    symbols={r"\theta": "strength of the outlier"},
+    entries=("A20",),
     source=f"ours, beside {PAPER}, eq. (6), in spaces larger than its d = 50",
     passage=OURS,
     statement=r"\|G\|_2 = 2 \|\tilde H\|_2,\ \mathrm{rank}\,G = k:\quad \mathrm{exc}(G + \tilde H) = "
@@ -312,67 +260,4 @@ PROBE_CLAIM = Claim(
 # --- probes against projections on a network -----------------------------------------------------------------
 
 
-@stream_by_stream
-def hessian_both_ways(rng: Generator, point: Point, device: str) -> Arrays:
-    """Squared norm of the Hessian of one network in some projections, over the exact one."""
-    import torch
-
-    weights, images = on_digits(rng, point, point.hidden, device)
-    dim = sum(w.numel() for w in weights)
-    exact = full_space.norms(weights, images.images, images.labels)
-    rng.integers(0, 2, (point.probes, dim))  # signs of probes that are no longer read: frames come after them
-    frames = (curvature.haar(rng, dim, point.dim, device=device) for _ in range(point.frames))
-    hessians = [
-        curvature.ProjectedMlp(weights, images.images, images.labels, f).terms().hessian for f in frames
-    ]
-    square = float(torch.stack(hessians).square().sum((1, 2)).mean())
-    share = (point.dim / dim * exact.norm_hessian) ** 2
-    return {"excess": exact.excess_hessian, "seen_square": square / share}
-
-
-NETWORK = Experiment(
-    id="vysogorets2024/hutchinson-and-projection",
-    replicate="one bias-free ReLU network 64-30-20-10 with 28 images, in five projections",
-    simulate=hessian_both_ways,
-    points=(Point(images="digits", hidden=(30, 20), samples=28, dim=23, probes=30, frames=5),),
-    budget=1024,
-    seconds=3.4,
-    data="digits",
-)
-
-
-def _factor(p: Any) -> Any:
-    return p.excess / gauss_newton.projected_excess(p.excess, dim=p.dim)
-
-
-NETWORK_CLAIM = Claim(
-    id="vysogorets2024/projection-is-not-hutchinson",
-    entries=("A58", "A7"),
-    source=f"ours, beside {PAPER}, appendix F, where the two agree fairly well",
-    passage=OURS,
-    statement=r"(P/d)^2\,\mathbb{E}\,\|R^\top H R\|_F^2 = (r/r_d)^2 \|H\|_F^2 = "
-    r"\Big(1 + \frac{1 + r^2}{d}\Big) \|H\|_F^2,\quad r = \mathrm{exc}(H)",
-    says="Random projections of a Hessian show more than their share of its squared norm, by a factor that its"
-    " excess and their dimension set.",
-    experiment=NETWORK,
-    score="seen_square",
-    inputs={"excess": 2.95},
-    predict=lambda p: _factor(p) ** 2,
-    margin=0.06,
-    margin_reason="3 % of the excess is 6 % of its square; squares are unbiased, ratios of estimates are not",
-    rivals={
-        "what probes see": lambda p: 1 + 0 * p.excess,
-        "no trace": lambda p: 1 + 1 / p.dim + 0 * p.excess,
-        "not squared": _factor,
-    },
-    quantity="squared norm in a projection over the share of the exact one",
-)
-
-CLAIMS = (
-    SHARE_CLAIM,
-    GROWTH_CLAIM,
-    TOP_CLAIM,
-    SPIKED_CLAIM,
-    PROBE_CLAIM,
-    NETWORK_CLAIM,
-)
+CLAIMS = (SHARE_CLAIM, GROWTH_CLAIM, SPIKED_CLAIM, PROBE_CLAIM)

@@ -162,18 +162,6 @@ CONFIDENT = Experiment(
     rounding=dict.fromkeys(("entropy_loss", "entropy_gradient"), math.inf),
 )
 
-CURVED = Experiment(
-    id="vysogorets2024/together-curved",
-    replicate="eight initialisations of LeNet-300-100 with the same 40 images and the same random projection",
-    simulate=_together,
-    single="its derivatives are in single precision",
-    points=(of_digits(networks=8, samples=40, dim=20),),
-    budget=512,
-    seconds=6.7,
-    tier=Tier.FULL,
-    data="digits",
-)
-
 
 def _moves(pair: str, formula: str, says: str, *, bound: float = 0.4) -> Claim:
     return Claim(
@@ -185,7 +173,7 @@ def _moves(pair: str, formula: str, says: str, *, bound: float = 0.4) -> Claim:
         statement=rf"{'-' if PAIRS[pair] < 0 else ''}\tau({formula}) \ge {bound},\ "
         r"\text{Kendall's rank correlation over initialisations}",
         says=f"Of two initialisations of LeNet-300-100, {says}.",
-        experiment=CURVED if "excess" in pair else CONFIDENT,
+        experiment=CONFIDENT,
         kind=Kind.AT_LEAST,
         score=pair,
         predict=lambda _: bound,
@@ -210,11 +198,6 @@ CLAIMS = (
         "entropy_gradient",
         r"\text{entropy}, \|\nabla\ell\|",
         "the less confident one has the smaller loss gradient in at least seven of ten pairs",
-    ),
-    _moves(
-        "entropy_excess",
-        r"\text{entropy}, \mathrm{exc}(H_d)",
-        "the less confident one has the larger excess of positive curvature in at least seven of ten pairs",
     ),
     _moves(
         "gradient_distance",

@@ -6,7 +6,6 @@ And gradients of one network on two sets of images that share nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -47,38 +46,16 @@ def losses(rng: Generator, point: Point, _: str) -> Arrays:
     return {"loss": -log_p[np.arange(point.samples), labels].mean()}
 
 
-_random_logits = partial(
-    Experiment, simulate=losses, on_host="all of it, in numpy", budget=4096, tier=Tier.SMOKE
-)
-
-BALANCED_LOSSES = _random_logits(
+BALANCED_LOSSES = Experiment(
     id="vysogorets2024/balanced-losses",
     replicate="256 samples of ten classes with random logits and labels",
+    simulate=losses,
+    on_host="all of it, in numpy",
+    budget=4096,
+    tier=Tier.SMOKE,
     points=tuple(Point(bias=(0.0,) * 10, prior=(0.1,) * 10, spread=s, samples=256) for s in (0.3, 1.1, 3.1)),
     seconds=0.041,
 )
-
-UNBALANCED = (0.62, 0.27, 0.11)
-
-UNBALANCED_LOSSES = _random_logits(
-    id="vysogorets2024/unbalanced-losses",
-    replicate="256 samples of three classes with random logits and labels",
-    points=(
-        Point(bias=tuple(np.log(UNBALANCED)), prior=UNBALANCED, spread=0.2, samples=256),
-        Point(bias=(0.3, -0.8, 0.9), prior=UNBALANCED, spread=0.4, samples=256),
-        Point(bias=(0.9, 0.8, -0.7), prior=(0.19, 0.34, 0.47), spread=0.3, samples=256),
-    ),
-    seconds=0.037,
-)
-
-
-def _gaussian_loss(p: Point, *, prior: Sequence[float] = ()) -> float:
-    return initial_loss.gaussian_loss(p.bias, prior or p.prior, spread=p.spread)
-
-
-def _log_sum(p: Point, more: float = 0.0) -> float:
-    """Logarithm of the sum of exponentials of the mean logits, less the mean bias of the label."""
-    return float(np.log(np.exp(p.bias).sum()) + more - np.dot(p.prior, p.bias))
 
 
 def _total(rng: Generator, point: Point, *, share: float = 1.0, least: float = 1.0) -> float:
@@ -113,29 +90,6 @@ LOSS_CLAIMS = (
         rivals={
             "K log K, of the sum": lambda p: len(p.prior) * float(np.log(len(p.prior))),
             "log K and a tenth": lambda p: 1.1 * np.log(len(p.prior)),
-        },
-        quantity="mean loss, in nats",
-    ),
-    Claim(
-        id="vysogorets2024/unbalanced-loss-itself",
-        entries=("A39",),
-        source=f"ours, beside {PAPER}, section 4: the loss that its bound is one of",
-        passage=OURS,
-        statement=r"z_k \sim N(b_k, \sigma^2):\quad \mathbb{E}\,\ell = \int_0^\infty \Big(e^{-t} - "
-        r"\prod_k \mathbb{E}\, e^{-t e^{z_k}}\Big) \frac{dt}{t} - \sum_k Q_k b_k",
-        says="For Gaussian logits with biases and independent labels, the mean loss is a one-dimensional integral "
-        "less the mean bias of the label.",
-        experiment=UNBALANCED_LOSSES,
-        score="loss",
-        predict=_gaussian_loss,
-        margin=0.01,
-        margin_reason="unbiased; the integral is exact to 1e-9",
-        rivals={
-            "logarithm of the mean sum": lambda p: _log_sum(p, p.spread**2 / 2),
-            "labels as often as each other": lambda p: _gaussian_loss(
-                p, prior=[1 / len(p.bias)] * len(p.bias)
-            ),
-            "at the mean logits": _log_sum,
         },
         quantity="mean loss, in nats",
     ),

@@ -20,12 +20,10 @@ from theory.gauss_newton import projection
 from verify.claims.vysogorets2024 import PAPER, logit_model
 from verify.claims.vysogorets2024.framed_networks import network_on_images, stream_by_stream
 from verify.judging.families import by_name, one, ratio
-from verify.model import KNOWN, OURS, Arrays, Claim, Experiment, Kind, StatisticalProperty
+from verify.model import OURS, Arrays, Claim, Experiment, Kind, StatisticalProperty
 from verify.model.domains import Between, Many, OneOf
 
 Floats = NDArray[np.float64]
-
-# --- sparse frames see the axes ------------------------------------------------------------------------------
 
 
 def _spectrum(point: Point) -> Floats:
@@ -46,82 +44,6 @@ def _size(p: Point) -> int:
 
 def _squared_excess(p: Point) -> float:
     return (_trace(p) / math.sqrt(_square(p))) ** 2
-
-
-def _in_axes(point: Point) -> Floats:
-    """The spectrum along the axes, or along the columns of a Hadamard matrix, where every axis sees the same."""
-    from scipy.linalg import hadamard
-
-    values = _spectrum(point)
-    if point.aligned:
-        return np.diag(values)
-    places = np.arange(len(values))
-    return (hadamard(len(values)) @ values / len(values))[places[:, None] ^ places]
-
-
-@stream_by_stream
-def sparse_projections(rng: Generator, point: Point, device: str) -> Arrays:
-    """Squared norm of R'HR, mean over sparse frames R; traces of two frames multiplied."""
-    import torch
-
-    matrix = torch.from_numpy(_in_axes(point)).to(device)
-    drawn = [curvature.sparse_frame(rng, len(matrix), point.dim, device=device) for _ in range(point.frames)]
-    frames = torch.stack(drawn)
-    projected = frames.mT @ matrix @ frames
-    traces = projected.diagonal(dim1=1, dim2=2).sum(1)
-    product = (traces.sum().square() - traces.square().sum()) / (point.frames * (point.frames - 1))
-    return {"squared_norm": float(projected.square().sum((1, 2)).mean()), "trace_product": float(product)}
-
-
-SPARSE = Experiment(
-    id="vysogorets2024/sparse-projections",
-    replicate="three to 20 sparse frames around a fixed matrix",
-    simulate=sparse_projections,
-    points=(
-        Point(
-            eigenvalues=(1.3, 0.7, -0.4, -0.9),
-            multiplicities=(15, 19, 13, 17),
-            dim=23,
-            aligned=True,
-            frames=3,
-        ),
-        Point(eigenvalues=(1.7, 0.9, 1.1), multiplicities=(1, 1, 2), dim=3, aligned=True, frames=10),
-        Point(eigenvalues=(1.7, 0.6, -0.8), multiplicities=(1, 2, 1), dim=2, aligned=False, frames=20),
-    ),
-    budget=8192,
-    seconds=1.8,
-)
-
-
-def _sparse(p: Point) -> float:
-    known = {"dim": p.dim, "parameters": _size(p)}
-    diagonal = _square(p) if p.aligned else _trace(p) ** 2 / _size(p)
-    moments = projection.sparse_moments(_trace(p), _square(p), squared_diagonal=diagonal, **known)
-    return float(moments.excess) ** 2
-
-
-SPARSE_EXCESS = Claim(
-    id="vysogorets2024/sparse-dimension-law",
-    entries=("A6", "A7"),
-    source=f"ours, for the frame of section 2 of {PAPER}",
-    passage=OURS,
-    statement=r"r_d^2 = \frac{(\mathbb{E}\,\mathrm{Tr} R^\top H R)^2}{\mathbb{E}\,\|R^\top H R\|_F^2} "
-    r"\text{ in sparse frames depends on } D = \textstyle\sum_i H_{ii}^2 \text{ too}",
-    says="In sparse projections, squared mean trace over mean squared norm depends on the diagonal entries "
-    "too, besides the excess.",
-    experiment=SPARSE,
-    kind=Kind.RATIO,
-    score=("trace_product", "squared_norm"),
-    predict=_sparse,
-    margin=0.05,
-    margin_reason="traces of independent frames: no bias; 5 % of the square are 2.5 % of the excess",
-    rivals={
-        "invariant under rotations": lambda p: _seen_squared(p),
-        "independent of d": _squared_excess,
-        "orthonormal, no trace": lambda p: p.dim / (p.dim + 1) * _squared_excess(p),
-    },
-    quantity="squared excess of the projected matrix",
-)
 
 
 # --- orthonormal frames around fixed spectra -----------------------------------------------------------------
@@ -166,11 +88,6 @@ ZERO_TRACE = Experiment(
 )
 
 
-def _haar_square(p: Point) -> float:
-    moments = projection.haar_moments(_trace(p), _square(p), dim=p.dim, parameters=_size(p))
-    return float(moments.squared_norm)
-
-
 def _seen_squared(p: Point, size: float = 0) -> float:
     """Squared excess after a projection, of a matrix with `size` dimensions or with its own."""
     root = _trace(p) / math.sqrt(_square(p))
@@ -178,27 +95,6 @@ def _seen_squared(p: Point, size: float = 0) -> float:
 
 
 HAAR_CLAIMS = (
-    Claim(
-        id="vysogorets2024/projected-norm",
-        entries=("A7",),
-        source=f"Collins and Sniady (2006), arXiv math-ph/0402073, beside section 4 of {PAPER}",
-        passage=KNOWN,
-        statement=r"\mathbb{E}\,\|R^\top H R\|_F^2 = (a + b) \|H\|_F^2 + b\,(\mathrm{Tr} H)^2,\quad "
-        r"a = \frac{d\,[d (P + 1) - 2]}{P (P - 1) (P + 2)},\ b = \frac{d (P - d)}{P (P - 1) (P + 2)}",
-        says="The mean squared norm of a projected matrix combines its squared norm and squared trace with weights"
-        " set by the two dimensions.",
-        experiment=HAAR,
-        score="squared_norm",
-        predict=_haar_square,
-        margin=0.01,
-        margin_reason="linear in what is averaged, hence unbiased; at most 1 % for random matrices",
-        rivals={
-            "square of the share": lambda p: (p.dim / _size(p)) ** 2 * _square(p),
-            "no trace": lambda p: p.dim * (p.dim + 1) / _size(p) ** 2 * _square(p),
-            "P without bound": lambda p: p.dim * ((p.dim + 1) * _square(p) + _trace(p) ** 2) / _size(p) ** 2,
-        },
-        quantity="squared norm of the projected matrix",
-    ),
     Claim(
         id="vysogorets2024/dimension-law",
         entries=("A7",),
@@ -498,7 +394,6 @@ def any_frame(block: Block, point: Point) -> Arrays:
 
 
 CLAIMS = (
-    SPARSE_EXCESS,
     *HAAR_CLAIMS,
     FRAME_OVERLAP,
     LENET_EXCESS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -547,84 +546,6 @@ RAY = ExactProperty(
 )
 
 
-def slope_along_ray(_: Generator, point: Point) -> Arrays:
-    """Derivative of Gamma^-2 in the inverse temperature, by a complex step and as covariances over pairs."""
-    z, step = np.array(point.logits), 1e-30
-    complex_p = np.exp((point.beta + 1j * step) * z)
-    s = [np.sum((complex_p / complex_p.sum()) ** n) for n in (2, 3)]
-    slope = ((s[0] - 2 * s[1] + s[0] ** 2) / (1 - s[0]) ** 2).imag / step
-    p = np.exp(point.beta * z) / np.exp(point.beta * z).sum()
-    i, j = np.array(list(combinations(range(len(p)), 2))).T
-    weights, sums = p[i] * p[j], z[i] + z[j]
-    weights = weights / weights.sum()
-    total = (1 - np.square(p).sum()) / 2
-
-    def covariance(power: int) -> Any:
-        other = p[i] + p[j] - power * (p[i] - p[j]) ** 2
-        return weights @ (sums * other) - (weights @ sums) * (weights @ other)
-
-    return {
-        "complex step": slope,
-        "covariance": softmax.ray_slope(z, temperature=1 / point.beta),
-        "without 1/2": covariance(1) / total,
-        "p_i + p_j": covariance(0) / (2 * total),
-    }
-
-
-RAY_SLOPE = Identity(
-    id="vysogorets2024/ray-slope",
-    entries=("A34",),
-    source=f"ours, beside {PAPER}, section 4",
-    passage=OURS,
-    statement=r"\frac{d}{d\beta} \Gamma_p^{-2} = \frac{1}{2W}\, \mathrm{Cov}_e\big(z_i + z_j,\ "
-    r"p_i + p_j - (p_i - p_j)^2\big),\quad W = \sum_{i < j} p_i p_j",
-    says="As logits are scaled up, the inverse squared excess changes at a rate that is a covariance over "
-    "random pairs of classes.",
-    routes=slope_along_ray,
-    points=tuple(Point(logits=(0.3, -1.2, 2.1, 0.7, -0.4), beta=beta) for beta in (0.13, 0.9, 2.7)),
-    tolerance=1e-12,
-    tolerance_reason="a few roundings of sums of powers, which cancel by a factor of some tens",
-    seconds=0.01,
-    quantity="slope of inverse squared Gamma along a ray",
-)
-
-
-def batch_ray(_: Generator, point: Point) -> Arrays:
-    """Gamma of the mean matrix of a batch along its ray: many samples on two classes, one on two others."""
-    z = np.full((point.crowd + 1, 4), -1e9)
-    z[:-1, :2], z[-1, 2:] = [point.gap, 0.0], [point.single_gap, 0.0]
-    beta = np.array(point.betas)
-    p = np.exp(beta[:, None, None] * (z - z.max(-1, keepdims=True)))
-    p /= p.sum(-1, keepdims=True)
-    found = dense_gamma(covariances(p).mean(1))
-    return {
-        "dense": found,
-        "theory": softmax.batch_gammas_from_logits(z, temperature=1 / beta).mean,
-        "mean of Gamma": softmax.gamma_from_logits(z, temperature=1 / beta[:, None]).mean(-1),
-        "never rises": np.minimum.accumulate(found),
-    }
-
-
-BATCH_RAY = Identity(
-    id="vysogorets2024/batch-ray",
-    entries=("A34",),
-    source=f"ours, beside the mean over a batch in {PAPER}, figure 4 right",
-    passage=OURS,
-    statement=r"\Gamma\big(\tfrac{1}{N} \sum_\mu M(p^\mu)\big) \text{ of 11 or 8 samples rises, then falls along } "
-    r"\beta",
-    says="As logits are scaled up, the excess of a batch-averaged softmax covariance need not fall throughout:"
-    " examples rise first.",
-    routes=batch_ray,
-    points=(
-        Point(crowd=10, gap=1.0, single_gap=0.5, betas=(0.2, 1.1, 2.3, 4.0, 4.6, 8.0)),
-        Point(crowd=7, gap=1.3, single_gap=0.4, betas=(0.3, 0.9, 2.2, 3.1, 9.0)),
-    ),
-    tolerance=1e-12,
-    tolerance_reason="exact; a few roundings in float64",
-    seconds=0.01,
-    quantity="Gamma of the mean matrix",
-)
-
 CLAIMS = (
     WEIGHTED,
     RANGE,
@@ -637,6 +558,4 @@ CLAIMS = (
     DENSE,
     ORDER,
     RAY,
-    RAY_SLOPE,
-    BATCH_RAY,
 )

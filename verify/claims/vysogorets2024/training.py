@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,6 @@ from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import of_digits
 from verify.claims.vysogorets2024.scaling import NETWORKS, DrawnNetwork, drawn
 from verify.model import (
-    OURS,
     Arrays,
     Claim,
     ExactProperty,
@@ -28,7 +26,7 @@ from verify.model import (
     NoTheory,
     as_stated,
 )
-from verify.model.domains import Between, Domain
+from verify.model.domains import Between
 from verify.model.observation import Observation, columns_of
 
 # --- the same path at another scale --------------------------------------------------------------------------
@@ -136,12 +134,12 @@ SAME_PATHS = (
 # --- stability of gradient descent on a quadratic ------------------------------------------------------------
 
 
-def _unstable(rng: Generator, point: Point, limit_of: Callable[[float], Any]) -> float:
-    """Growth of descent below a limit made of |H|, or its lack above it of the growth along the top."""
+def _unstable(rng: Generator, point: Point, *, times: float = 1.0) -> float:
+    """Growth of descent below the limit, times a factor, or its lack above it of the growth along the top."""
     basis = np.linalg.qr(rng.standard_normal((point.dim, point.dim)))[0]
     values = point.scale * np.geomspace(1.0, 1 / point.condition, point.dim)
     hessian, start = (basis * values) @ basis.T, rng.standard_normal(point.dim)
-    limit = float(limit_of(float(np.linalg.norm(hessian, 2))))
+    limit = times * float(learning_rates.stability_limit(float(np.linalg.norm(hessian, 2))))
 
     def end(rate: float) -> Any:
         w, step = start, optimisers.descent_step(rate)
@@ -158,36 +156,7 @@ def _unstable(rng: Generator, point: Point, limit_of: Callable[[float], Any]) ->
 STEPS = 60
 
 
-def _at_constant_rate(rng: Generator, point: Point, *, times: float = 1.0) -> float:
-    return _unstable(rng, point, lambda norm: times * learning_rates.stability_limit(norm))
-
-
-def _at_base_rate(
-    rng: Generator, point: Point, *, times: float = 1.0, layers: int = 0, schedule: bool = True
-) -> float:
-    """Violation at the largest base rate, for the depth of the point or another, times the schedule alpha^(2-L)."""
-
-    def limit(norm: float) -> Any:
-        base = zone.largest_base_rate(point.alpha, sharpness=norm, depth=layers or point.depth)
-        return times * (zone.matched_rate(base, alpha=point.alpha, depth=point.depth) if schedule else base)
-
-    return _unstable(rng, point, limit)
-
-
-QUADRATIC: Domain = {
-    "dim": Between(1, 12),
-    "condition": Between(1.0, 1e4),
-    "scale": Between(1e-3, 1e3),
-    "offset": Between(1e-3, 0.3),
-}
-
-_on_a_quadratic = partial(
-    ExactProperty,
-    tolerance=1e-10,
-    tolerance_reason="rounding of sixty steps, beside a growth by a tenth at least",
-)
-
-STABILITY = _on_a_quadratic(
+STABILITY = ExactProperty(
     id="vysogorets2024/stability-limit",
     entries=("A52",),
     source=f"{PAPER}, section 5 and appendix E",
@@ -195,43 +164,26 @@ STABILITY = _on_a_quadratic(
     r"H\|_2, \text{ divergent above as } |1 - \eta \|H\|_2|^t",
     says="On a convex quadratic, gradient descent stays bounded below a rate of two over the largest "
     "eigenvalue, and above grows by an exact factor.",
-    domain=QUADRATIC,
-    violation=_at_constant_rate,
+    domain={
+        "dim": Between(1, 12),
+        "condition": Between(1.0, 1e4),
+        "scale": Between(1e-3, 1e3),
+        "offset": Between(1e-3, 0.3),
+    },
+    violation=_unstable,
     examples=(
         Point(dim=3, condition=50.0, scale=5.0, offset=0.05),
         Point(dim=7, condition=3.0, scale=0.2, offset=0.001),
     ),
     rivals={
-        "1 / |H|": partial(_at_constant_rate, times=0.5),
-        "4 / |H|": partial(_at_constant_rate, times=2.0),
+        "1 / |H|": partial(_unstable, times=0.5),
+        "4 / |H|": partial(_unstable, times=2.0),
     },
+    tolerance=1e-10,
+    tolerance_reason="rounding of sixty steps, beside a growth by a tenth at least",
     seconds=0.022,
 )
 
-BASE_RATE = _on_a_quadratic(
-    id="vysogorets2024/base-rate-limit",
-    entries=("A54",),
-    source=f"{PAPER}, appendix E, on a quadratic loss; the constant is ours",
-    passage=OURS,
-    statement=r"\eta_{0,\max} = 2 \alpha^{L-2} / \|H\|_2:\text{ gradient descent on } \tfrac12 w^\top H w "
-    r"\text{ at } \eta = \eta_0 \alpha^{2-L} \text{ is bounded for } \eta_0 < \eta_{0,\max},\text{ divergent above}",
-    says="On a convex quadratic, the largest stable base rate is two over the sharpness, times scale to the "
-    "depth less two.",
-    domain={**QUADRATIC, "alpha": Between(0.05, 20.0), "depth": Between(1, 7)},
-    violation=_at_base_rate,
-    examples=(
-        Point(dim=3, condition=50.0, scale=5.0, offset=0.05, alpha=0.3, depth=5),
-        Point(dim=7, condition=3.0, scale=0.2, offset=0.001, alpha=4.2, depth=2),
-        Point(dim=1, condition=1.0, scale=0.7, offset=0.001, alpha=1.7, depth=4),
-    ),
-    rivals={
-        "a tenth less": partial(_at_base_rate, times=0.9),
-        "a tenth more": partial(_at_base_rate, times=1.1),
-        "linear in alpha": partial(_at_base_rate, layers=3),
-        "without the schedule": partial(_at_base_rate, schedule=False),
-    },
-    seconds=0.023,
-)
 
 # --- uniform outputs -----------------------------------------------------------------------------------------
 
@@ -489,7 +441,6 @@ _exponent_claim = partial(
 CLAIMS = (
     *SAME_PATHS,
     STABILITY,
-    BASE_RATE,
     UNIFORM_PATHS,
     *TURNED_CLAIMS,
     _exponent_claim(

@@ -4,17 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from simulate.matrices import ensembles, populations
-from simulate.monte_carlo import Block, fixture
+from simulate.monte_carlo import fixture
 from simulate.training import wide_training
-from simulate.wide import signals
 from tests.verify.running.engine_runs import judge_claim
 from theory import learning_rates
 from verify.claims import registry
-from verify.claims.granziol2022.noise import sampling
 from verify.model import Verdict
 from verify.running.engine import Settings
 
@@ -49,10 +46,6 @@ def _some_subtraction(right: Callable[..., Any]) -> Callable[..., Any]:
     return wrong
 
 
-def _large_weights(right: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, weight_variance, **more: right(*args, weight_variance=1.3 * weight_variance, **more)
-
-
 def _same_twice(right: Callable[..., Any]) -> Callable[..., Any]:
     """The samples of a data set come in equal pairs."""
 
@@ -77,7 +70,6 @@ def _same_twice(right: Callable[..., Any]) -> Callable[..., Any]:
             "sharpness",
             _some_subtraction,
         ),
-        ("karakida2019/phases", slice(0, 1), signals, "wide_network", _large_weights),
     ],
 )
 def test_an_error_of_a_simulator_is_seen(
@@ -103,16 +95,3 @@ def test_an_error_that_a_rate_and_its_exponent_share_is_seen(monkeypatch: pytest
     )
     found = [claim.violation(fixture(0, claim.id), point) for point in claim.examples]
     assert min(found) > 1e4 * claim.tolerance
-
-
-class _Means:
-    """Generator whose draws are their means."""
-
-    def standard_gamma(self, shape: int, size: int) -> np.ndarray:
-        return np.full(size, float(shape))
-
-
-def test_exponential_elements_leave_out_a_term_of_mean_zero() -> None:
-    point = sampling.EXPONENTIAL.points[1]
-    found = sampling.exponential_elements(Block((_Means(),)), point)  # type: ignore[arg-type]
-    assert found["skewness"] == pytest.approx(0, abs=1e-12)

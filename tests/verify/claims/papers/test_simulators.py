@@ -60,10 +60,7 @@ WITHOUT = {
     ),
     "at sizes that cost little the width moves it by several margins": (
         "wide.batch_normed.measured_moments wide.fisher_gram.trace_of_square wide.gradient_span.top_span "
-        "wide.last_layer.batch_normalisation wide.last_layer.projected_gram wide.pair_scatter.pair_variance"
-    ),
-    "of whole networks what a property holds of those passed layer by layer": (
-        "wide.gram_variants.tangent_gram"
+        "wide.last_layer.batch_normalisation wide.last_layer.projected_gram"
     ),
 }
 """Simulators that no property runs, by the reason. The list only gets shorter."""

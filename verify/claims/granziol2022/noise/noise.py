@@ -11,13 +11,12 @@ from simulate import spectra
 from simulate.matrices import ensembles, noise, populations
 from simulate.monte_carlo import Block, Point
 from theory import outliers, rmt
-from theory.batch_hessian import element_fluctuation, low_rank_noise
+from theory.batch_hessian import element_fluctuation
 from theory.rmt import MarchenkoPastur, Semicircle
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.outliers import TRIDIAGONAL, scale
 from verify.judging.families import one
 from verify.model import (
-    KNOWN,
     OURS,
     Arrays,
     Claim,
@@ -240,16 +239,6 @@ def universal_spectrum(block: Block, point: Point) -> Arrays:
     return {"below": spectra.distribution(point.sigma * math.sqrt(point.dim / point.batch) * draw(), point.x)}
 
 
-def signed_spectrum(block: Block, point: Point) -> Arrays:
-    """Distribution function of the eigenvalues of a mean of B samples, each of a few projections +-P tau^2 u u'."""
-    return {"below": spectra.distribution(_signed(block, point), point.x)}
-
-
-def _signed(block: Block, point: Point) -> Any:
-    drawn = noise.signed_projections(block, point.dim, samples=point.batch_size, rank=point.rank)
-    return point.dim * point.variance * drawn
-
-
 UNIVERSAL = Experiment(
     id="granziol2022/universal-spectrum",
     replicate="one noise matrix",
@@ -264,35 +253,10 @@ UNIVERSAL = Experiment(
     seconds=0.69,
 )
 
-SIGNED_SPECTRUM = Experiment(
-    id="granziol2022/signed-spectrum",
-    replicate="one mean of signed low-rank samples",
-    simulate=signed_spectrum,
-    points=(
-        Point(
-            x=(-2.3, -1.6, -1.1, -0.7, -0.25, 0.25, 0.7, 1.3, 1.9, 2.6),
-            rank=3,
-            variance=0.37,
-            dim=160,
-            batch_size=41,
-        ),
-    ),
-    budget=512,
-    seconds=0.36,
-)
-
 
 def _semicircle(p: Point, s: float = 0.0) -> Any:
     """Theorem 3 with s = sqrt(P/b) sigma."""
     return Semicircle(sigma=s or p.sigma * math.sqrt(p.dim / p.batch)).cdf(p.x)
-
-
-def _low_rank(p: Point) -> dict[str, Any]:
-    return {"rank": p.rank, "variance": p.variance, "dim": p.dim, "batch_size": p.batch_size}
-
-
-def _free_poisson(p: Point, **changed: Any) -> Any:
-    return low_rank_noise(**_low_rank(p) | changed)
 
 
 OTHER_SPECTRA = (
@@ -325,29 +289,6 @@ OTHER_SPECTRA = (
             ),
         },
     ),
-    Claim(
-        id="granziol2022/signed-low-rank-noise",
-        **BELOW,
-        entries=("B13",),
-        source=f"compound free Poisson laws, Nica and Speicher (2006), beside theorem 3 of {PAPER}",
-        statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to F(x),\quad R(w) = \frac{\rho a^2 w}{1 - a^2 w^2},"
-        r"\ \rho = B r / P,\ a = P \tau^2 / B",
-        says="The spectrum of an average of few signed low-rank samples follows a compound free Poisson law.",
-        passage=KNOWN,
-        experiment=SIGNED_SPECTRUM,
-        predict=lambda p: _free_poisson(p).cdf(p.x),
-        margin_reason="finite size is O(1/P), below 0.002 at P = 160",
-        rivals={
-            "semicircle of the same variance": lambda p: Semicircle(variance=_free_poisson(p).var()).cdf(p.x),
-            "positive samples, less their mean": lambda p: _free_poisson(p, positive_share=1.0).cdf(
-                p.x + p.rank * p.variance
-            ),
-            "rank one": lambda p: _free_poisson(p, rank=1).cdf(p.x),
-            "standard deviation for variance": lambda p: _free_poisson(p, variance=math.sqrt(p.variance)).cdf(
-                p.x
-            ),
-        },
-    ),
 )
 
 # --- moments, exact at every size ----------------------------------------------------------------------------
@@ -361,17 +302,6 @@ def uneven_rows(block: Block, point: Point) -> Arrays:
     """
     profile = noise.blocked_profile(point.dim, contrast=point.contrast)
     return _fourth_moments(point.sigma * noise.profiled(block, profile), point.sigma**2)
-
-
-def few_entries(block: Block, point: Point) -> Arrays:
-    """Fourth moment of the spectrum with a few entries in a row, signs of one size at random places."""
-    matrices = point.sigma * noise.sparse(block, point.dim, per_row=point.per_row)
-    return _fourth_moments(matrices, point.sigma**2)
-
-
-def few_projections(block: Block, point: Point) -> Arrays:
-    """Fourth moment of the spectrum of a mean of B samples, each of a few projections +-P tau^2 u u'."""
-    return _fourth_moments(_signed(block, point), _second_moment(point))
 
 
 def _fourth_moments(matrices: Any, second: float) -> Arrays:
@@ -390,114 +320,35 @@ UNEVEN_ROWS = Experiment(
     seconds=0.51,
 )
 
-FEW_ENTRIES = Experiment(
-    id="granziol2022/few-entries",
-    replicate="one noise matrix",
-    simulate=few_entries,
-    points=(Point(per_row=7, sigma=1.3, dim=22), Point(per_row=11, sigma=0.7, dim=300)),
-    budget=1 << 17,
-    seconds=0.45,
+
+UNEVEN_CLAIM = Claim(
+    id="granziol2022/uneven-rows",
+    entries=("B13",),
+    source=f"ours, beside condition (ii) of theorem 3 of {PAPER}",
+    statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \Big[2 (1 + c^2) + \frac{(1 + c^2)^2}{P}\Big] "
+    r"\sigma^4\quad "
+    r"(\text{variances } v_i v_j \sigma^2 / P,\ v = 1 \pm c)",
+    says="Where rows of the noise have unequal variances, the fourth moment of its spectrum exceeds the "
+    "semicircle's as their contrast predicts.",
+    passage=out_of_scope(
+        "there cannot be too much variation in the variances per element",
+        "Section 4.2, on condition (ii)",
+    ),
+    finding="Outside condition (ii), with uneven row sums of the variances, the fourth moment exceeds a "
+    "semicircle's.",
+    experiment=UNEVEN_ROWS,
+    score="fourth",
+    margin=0.01,
+    margin_reason="exact at every size; at most 1 % for random matrices",
+    quantity="fourth moment of the spectrum",
+    predict=lambda p: rmt.profiled_fourth_moment(sigma=p.sigma, contrast=p.contrast, dim=p.dim),
+    rivals={
+        "semicircle": lambda p: 2 * p.sigma**4,
+        "limit of size": lambda p: 2 * p.sigma**4 * (1 + p.contrast**2),
+        "semicircle of the mean squared variance": lambda p: 2 * p.sigma**4 * (1 + p.contrast**2) ** 2,
+        "any variance profile": lambda p: 2 * p.sigma**4 * (1 + 1 / p.dim),
+    },
 )
-
-FEW_PROJECTIONS = Experiment(
-    id="granziol2022/few-projections",
-    replicate="one mean of signed low-rank samples",
-    simulate=few_projections,
-    points=(
-        Point(rank=4, variance=0.17, dim=11, batch_size=5),
-        Point(rank=4, variance=0.023, dim=150, batch_size=11),
-    ),
-    budget=1 << 18,
-    seconds=1.6,
-)
-
-
-def _second_moment(p: Point) -> float:
-    """P sigma^2 / B, sigma^2 = r tau^4."""
-    return p.dim * p.rank * p.variance**2 / p.batch_size
-
-
-FOURTH = {
-    "entries": ("B13",),
-    "score": "fourth",
-    "margin": 0.01,
-    "margin_reason": "exact at every size; at most 1 % for random matrices",
-    "quantity": "fourth moment of the spectrum",
-}
-
-MOMENT_CLAIMS = (
-    Claim(
-        id="granziol2022/uneven-rows",
-        **FOURTH,
-        source=f"ours, beside condition (ii) of theorem 3 of {PAPER}",
-        statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \Big[2 (1 + c^2) + \frac{(1 + c^2)^2}{P}\Big] "
-        r"\sigma^4\quad "
-        r"(\text{variances } v_i v_j \sigma^2 / P,\ v = 1 \pm c)",
-        says="Where rows of the noise have unequal variances, the fourth moment of its spectrum exceeds the "
-        "semicircle's as their contrast predicts.",
-        passage=out_of_scope(
-            "there cannot be too much variation in the variances per element",
-            "Section 4.2, on condition (ii)",
-        ),
-        finding="Outside condition (ii), with uneven row sums of the variances, the fourth moment exceeds a "
-        "semicircle's.",
-        experiment=UNEVEN_ROWS,
-        predict=lambda p: rmt.profiled_fourth_moment(sigma=p.sigma, contrast=p.contrast, dim=p.dim),
-        rivals={
-            "semicircle": lambda p: 2 * p.sigma**4,
-            "limit of size": lambda p: 2 * p.sigma**4 * (1 + p.contrast**2),
-            "semicircle of the mean squared variance": lambda p: 2 * p.sigma**4 * (1 + p.contrast**2) ** 2,
-            "any variance profile": lambda p: 2 * p.sigma**4 * (1 + 1 / p.dim),
-        },
-    ),
-    Claim(
-        id="granziol2022/few-entries",
-        **FOURTH,
-        source=f"ours, beside Lindeberg's condition in the proof of theorem 3 of {PAPER}",
-        statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \big(2 + \tfrac1k - \tfrac2P\big) \sigma^4\quad "
-        r"(\text{entries } \pm\sigma/\sqrt k \text{ at random places, } k \text{ a row on average, whatever } P)",
-        says="With a fixed mean number of entries in a row, the fourth moment of the spectrum stays above the "
-        "semicircle's by about its inverse.",
-        passage=out_of_scope(
-            "the tails of the normal distribution decay sufficiently rapidly",
-            "proof of Theorem 3",
-        ),
-        finding="Outside Lindeberg's condition, with a number of entries in a row that does not grow, the limit is "
-        "no semicircle.",
-        experiment=FEW_ENTRIES,
-        axis="per_row",
-        predict=lambda p: rmt.sparse_fourth_moment(sigma=p.sigma, per_row=p.per_row, dim=p.dim),
-        rivals={
-            "semicircle": lambda p: 2 * p.sigma**4,
-            "semicircle at this size": lambda p: (2 - 1 / p.dim) * p.sigma**4,
-            "twice the excess": lambda p: (2 + 2 / p.per_row) * p.sigma**4,
-        },
-    ),
-    Claim(
-        id="granziol2022/low-rank-kurtosis",
-        **FOURTH,
-        source=f"ours, beside theorem 3 of {PAPER}",
-        statement=r"\frac{m_4}{m_2^2} = \frac{P}{B r} + \Big(1 - \frac1{B r}\Big)\Big(2 + \frac3{P + 2}\Big),\quad "
-        r"m_2 = P \sigma^2 / B,\ \sigma^2 = r \tau^4",
-        says="The fourth moment of noise of few low-rank samples exceeds the semicircle's by dimension over batch "
-        "size times rank.",
-        passage=out_of_scope(
-            "the dependence between the elements cannot be too large",
-            "Section 4.2, on condition (i)",
-        ),
-        finding="Outside condition (i): averages of few low-rank samples have uncorrelated, nearly normal elements "
-        "of equal variance that depend on each other. The semicircle needs B times the rank well above P.",
-        experiment=FEW_PROJECTIONS,
-        predict=lambda p: rmt.low_rank_fourth_moment(**_low_rank(p)),
-        rivals={
-            "semicircle": lambda p: 2 * _second_moment(p) ** 2,
-            "limit of size": lambda p: (2 + p.dim / (p.batch_size * p.rank)) * _second_moment(p) ** 2,
-            "rank left out": lambda p: (2 + p.dim / p.batch_size) * _second_moment(p) ** 2,
-            "ratio upside down": lambda p: (2 + p.batch_size * p.rank / p.dim) * _second_moment(p) ** 2,
-        },
-    ),
-)
-
 
 ENTRIES = 4096
 """Entries of all matrices of a replicate together: small matrices scatter most and cost least."""
@@ -514,8 +365,20 @@ def _second(block: Block, matrices: Any, **known: float) -> Any:
     return found / float(rmt.wigner_second_moment(sigma=1.0, dim=dim, spike=spike, **known))
 
 
-def _fourth(claim: Any, block: Block, p: Point) -> Any:
-    return claim.experiment.simulate(block, p)["fourth"] / claim.predict(p)
+def _few_entries(block: Block, p: Point) -> Any:
+    """Fourth moment with a few entries in a row, signs of one size at random places, over that of theory."""
+    per_row = 1 + p.contrast * (p.dim - 1)
+    drawn = _fourth_moments(p.sigma * noise.sparse(block, p.dim, per_row=per_row), p.sigma**2)
+    return drawn["fourth"] / rmt.sparse_fourth_moment(sigma=p.sigma, per_row=per_row, dim=p.dim)
+
+
+def _few_projections(block: Block, p: Point) -> Any:
+    """Fourth moment of a mean of B samples, each of a few projections +-P tau^2 u u', over that of theory."""
+    drawn = noise.signed_projections(block, p.dim, samples=p.batch_size, rank=p.rank)
+    second = p.dim * p.rank * p.variance**2 / p.batch_size  # P sigma^2 / B, sigma^2 = r tau^4
+    found = _fourth_moments(p.dim * p.variance * drawn, second)
+    law = {"rank": p.rank, "variance": p.variance, "dim": p.dim, "batch_size": p.batch_size}
+    return found["fourth"] / rmt.low_rank_fourth_moment(**law)
 
 
 def _moments_without_matrix(block: Block, p: Point) -> Any:
@@ -542,16 +405,14 @@ def _nested(block: Block, p: Point) -> Any:
     return (few - all_of_them).square().sum((1, 2)) / float(known)
 
 
-WITH_UNEVEN_ROWS, WITH_FEW_ENTRIES, OF_LOW_RANK = MOMENT_CLAIMS
-
 CASES = {
     "gaussian": lambda b, p: _second(b, ensembles.wigner(b, p.dim), diagonal=2.0),
     "signs": lambda b, p: _second(b, ensembles.wigner(b, p.dim, law="rademacher")),
     "student": lambda b, p: _second(b, noise.student(b, p.dim, degrees=8 + p.samples)),
     "bands": lambda b, p: _second(b, noise.profiled(b, noise.banded_profile(p.dim, contrast=p.contrast))),
-    "blocks": lambda b, p: _fourth(WITH_UNEVEN_ROWS, b, p),
-    "sparse": lambda b, p: _fourth(WITH_FEW_ENTRIES, b, p | {"per_row": 1 + p.contrast * (p.dim - 1)}),
-    "projections": lambda b, p: _fourth(OF_LOW_RANK, b, p),
+    "blocks": lambda b, p: uneven_rows(b, p)["fourth"] / UNEVEN_CLAIM.predict(p),
+    "sparse": _few_entries,
+    "projections": _few_projections,
     "without the matrix": _moments_without_matrix,
     "batches": _batches,
     "nested": _nested,
@@ -612,4 +473,4 @@ ANY_NOISE_CLAIMS = (
 )
 
 
-CLAIMS = (*SPECTRUM_CLAIMS, *EDGE_CLAIMS, *OTHER_SPECTRA, *MOMENT_CLAIMS, *ANY_NOISE_CLAIMS)
+CLAIMS = (*SPECTRUM_CLAIMS, *EDGE_CLAIMS, *OTHER_SPECTRA, UNEVEN_CLAIM, *ANY_NOISE_CLAIMS)

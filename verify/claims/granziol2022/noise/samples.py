@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
-from theory import gauss_newton, loss_change, rmt
+from theory import loss_change, rmt
 from verify.claims.granziol2022 import PAPER
-from verify.judging.estimands import variance
 from verify.model import (
-    KNOWN,
     Arrays,
     Claim,
     Experiment,
@@ -101,12 +99,11 @@ def _probed(dim: int, power: int) -> tuple[Array, Array]:
 
 
 def _probes(block: Block, point: Point) -> Arrays:
-    """Quadratic forms of one Gaussian and one sign probe, and the squared overlap of a unit one with a fixed vector."""
+    """Quadratic form of one probe of signs, and the squared overlap of a unit vector with a fixed one."""
     a, vector = _probed(point.dim, point.power)
     gaussian = np.stack([rng.standard_normal(point.dim) for rng in block.streams])
     signs = np.stack([2.0 * rng.integers(0, 2, point.dim) - 1 for rng in block.streams])
     return {
-        "gaussian": ((gaussian @ a) * gaussian).sum(axis=1),
         "signs": ((signs @ a) * signs).sum(axis=1),
         "overlap": point.dim * (gaussian @ vector) ** 2 / (gaussian**2).sum(axis=1),
     }
@@ -128,39 +125,11 @@ def _powers(p: Point) -> Array:
     return np.linalg.eigvalsh(probed_matrix(p.dim)) ** p.power
 
 
-def _diagonal(p: Point) -> Array:
-    """Diagonal of the power, from eigenvalues and eigenvectors."""
-    values, vectors = np.linalg.eigh(probed_matrix(p.dim))
-    return vectors**2 @ values**p.power
-
-
-def _gaussian_variance(p: Point) -> Any:
-    return gauss_newton.normal_probe_variance((_powers(p) ** 2).sum())
-
-
-def _sign_variance(p: Point) -> Any:
-    squares = (_diagonal(p) ** 2).sum()
-    return gauss_newton.sign_probe_variance((_powers(p) ** 2).sum(), squared_diagonal=squares)
-
-
 def _half_normal(t: Any) -> Any:
     from scipy import special
 
     return special.erf(np.maximum(t, 0.0) / math.sqrt(2))
 
-
-OF_PROBES = {
-    "entries": ("B64",),
-    "passage": KNOWN,
-    "experiment": PROBES,
-    "kind": Kind.GROUPS,
-    "statistic": variance,
-    "group": 32,
-    "margin": 0.1,
-    "quantity": "variance of the quadratic form",
-    "source": f"{PAPER}, appendix D; the variance as in Avron and Toledo (2011)",
-    "margin_reason": "a variance: 10 % takes some 3 10^4 probes; the rivals are off by a third and more",
-}
 
 PROBE_CLAIMS = (
     Claim(
@@ -181,35 +150,6 @@ PROBE_CLAIMS = (
         margin_reason="unbiased; at most 1 % for random matrices",
         rivals={"mean for sum": lambda p: float(_powers(p).mean())},
         quantity="quadratic form of the squared matrix",
-    ),
-    Claim(
-        id="granziol2022/gaussian-probe-variance",
-        **OF_PROBES,
-        statement=r"\mathrm{Var}\,v^\top H^m v = 2 \lVert H^m\rVert_F^2,\quad v \sim N(0, I)",
-        says="With Gaussian probes the variance of the quadratic form of a matrix power is twice its squared "
-        "Frobenius norm.",
-        score="gaussian",
-        predict=_gaussian_variance,
-        rivals={
-            "of sign probes": _sign_variance,
-            "without the 2": lambda p: _gaussian_variance(p) / 2,
-            "squared trace": lambda p: 2 * float(_powers(p).sum()) ** 2,
-        },
-    ),
-    Claim(
-        id="granziol2022/sign-probe-variance",
-        **OF_PROBES,
-        statement=r"\mathrm{Var}\,v^\top H^m v = 2 \lVert H^m\rVert_F^2 - 2 \textstyle\sum_i (H^m)_{ii}^2,\quad "
-        r"v_i = \pm 1",
-        says="With probes of signs the variance of the quadratic form is twice the sum of squares of the matrix "
-        "power off the diagonal.",
-        score="signs",
-        predict=_sign_variance,
-        rivals={
-            "of Gaussian probes": _gaussian_variance,
-            "diagonal taken off once": lambda p: (_gaussian_variance(p) + _sign_variance(p)) / 2,
-            "trace of the square": lambda p: 2 * float(_powers(p).sum()),
-        },
     ),
     Claim(
         id="granziol2022/probe-overlap",

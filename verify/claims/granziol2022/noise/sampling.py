@@ -17,7 +17,6 @@ from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.outliers import TRIDIAGONAL, scale
 from verify.model import (
-    OURS,
     Arrays,
     Claim,
     Experiment,
@@ -136,37 +135,6 @@ def nested_batches(rng: Generator, point: Point) -> Arrays:
     }
 
 
-def exponential_elements(block: Block, point: Point) -> Arrays:
-    """Third Hermite polynomial of one noise element in units of its deviation, for exponential elements.
-
-    The polynomial z^3 - 3 z leaves out a term of mean 0. Sums of exponential variables are drawn at once.
-    """
-    inside, outside = (
-        np.stack([rng.standard_gamma(count, point.populations) for rng in block.streams])
-        for count in (point.batch_size, point.dataset_size - point.batch_size)
-    )
-    inverse = inverse_batch(point.batch_size, point.dataset_size)
-    z = (inverse * inside - outside / point.dataset_size) / math.sqrt(inverse)
-    return {"skewness": (z**3 - 3 * z).mean(axis=1)}
-
-
-EXPONENTIAL = Experiment(
-    id="granziol2022/exponential-elements",
-    replicate="8192 data sets of exponential elements, with a batch of each",
-    simulate=exponential_elements,
-    on_host="all of it, in numpy",
-    points=tuple(
-        Point(batch_size=size, dataset_size=4 * size, populations=8192) for size in (8, 32, 128, 512)
-    ),
-    seconds=0.58,
-)
-
-
-def _skewness(p: Point) -> Any:
-    """Exponential elements have skewness 2."""
-    return batch_hessian.element_skewness(2.0, batch_size=p.batch_size, dataset_size=p.dataset_size)
-
-
 SAMPLING_CLAIMS = (
     Identity(
         id="granziol2022/batch-and-rest",
@@ -242,30 +210,6 @@ SAMPLING_CLAIMS = (
         tolerance_reason="exact; sums of some hundred numbers in float64",
         seconds=0.01,
         quantity="mean squared step of the normalised noise",
-    ),
-    Claim(
-        id="granziol2022/exponential-skewness",
-        entries=("B10",),
-        source=f"ours, beside lemma 2, eq. (7), of {PAPER}: the rate",
-        statement=r"\mathrm{skew}(\varepsilon_{jk}) = \kappa_3 \left(\frac1B - \frac2N\right) \Big/ "
-        r"\sqrt{\frac1B - \frac1N}\ \sim B^{-1/2}\quad (\text{elements of variance } 1)",
-        says="For exponential elements the skewness of a noise element falls as the inverse root of the batch size, "
-        "at a fixed share of the data.",
-        passage=OURS,
-        experiment=EXPONENTIAL,
-        score="skewness",
-        predict=_skewness,
-        margin=0.008,
-        relative=False,
-        margin_reason="a sixth of the skewness at the largest batch, where it is 0.051",
-        rivals={
-            "normal": lambda _: 0.0,
-            "with replacement": lambda p: 2 / math.sqrt(p.batch_size),
-            "effective batch size": lambda p: 2 * math.sqrt(inverse_batch(p.batch_size, p.dataset_size)),
-            "1/B": lambda p: 2 / p.batch_size,
-        },
-        quantity="skewness of a noise element",
-        axis="batch_size",
     ),
 )
 

@@ -14,8 +14,8 @@ from simulate.monte_carlo import Point
 from simulate.training import optimisers
 from theory import learning_rates, loss_change
 from verify.claims.granziol2022 import PAPER
-from verify.model import KNOWN, OURS, Arrays, ExactProperty, Identity, misprint
-from verify.model.domains import Between, Many, OneOf
+from verify.model import Arrays, ExactProperty, Identity, misprint
+from verify.model.domains import Between
 
 ROUNDING = "two routes in float64"
 
@@ -101,22 +101,6 @@ def _along_the_hessian(g: Any, h: Any, a: Any, rate: float) -> float:
     return float((psis.T @ g) ** 2 @ np.diag(psis.T @ form @ psis))
 
 
-def _spread_of_samples(scales: tuple[float, ...], batch_size: int) -> tuple[Any, Any, Any]:
-    """Largest eigenvalue, and mean |g|^2 and g'H g over all directions of the weights, of every batch of s x x'."""
-    turns = math.pi * np.arange(len(scales)) / len(scales)
-    x = np.stack([np.cos(turns), np.sin(turns)], axis=1)
-    samples = np.array(scales)[:, None, None] * x[:, :, None] * x[:, None, :]
-    values = np.linalg.eigvalsh(optimisers.all_batches(samples, batch_size))
-    return values[:, -1], (values**2).mean(axis=1), (values**3).mean(axis=1)
-
-
-def expected_ascent(point: Point, *, guaranteed: bool) -> float:
-    """Mean change of the batch loss over what its first order would gain, if positive."""
-    top, square, form = _spread_of_samples(point.scales, point.batch_size)
-    rate = loss_change.mean_descent_limit(square, top) if guaranteed else 2 / top.mean()
-    return max(0.0, rate / 2 * form.mean() / square.mean() - 1)
-
-
 def _bound_violation(rng: Generator, point: Point, *, average: bool = False) -> float:
     """Excess of the change over the bound, relative to the first order, for a gradient turned towards the top.
 
@@ -174,26 +158,6 @@ STEP_CLAIMS = (
         tolerance_reason="rounding, relative to the first order",
         rivals={"mean eigenvalue": partial(_bound_violation, average=True)},
         seconds=0.01,
-    ),
-    ExactProperty(
-        id="granziol2022/descent-in-the-mean",
-        entries=("B44",),
-        source=f"{PAPER}, section 10.1, on eq. (22) in expectation",
-        statement=r"a \le \frac{2\, \mathbb{E}|g_B|^2}{\mathbb{E}(|g_B|^2 \lambda_1(H_B))} \implies "
-        r"\mathbb{E}\,\Delta L \le 0,\quad \text{but not } a \le 2 / \mathbb{E} \lambda_1(H_B)",
-        says="The mean batch loss never grows at rates up to a limit that weights top eigenvalues by squared "
-        "gradients, as it may below two over their mean.",
-        passage=OURS,
-        domain={"scales": Many(Between(0.1, 9.0), 4, 7), "batch_size": Between(1, 4)},
-        violation=lambda _, p: expected_ascent(p, guaranteed=True),
-        examples=(
-            Point(scales=(1.3, 0.4, 0.7, 6.1), batch_size=1),
-            Point(scales=(1.3, 0.4, 0.7, 6.1, 0.9), batch_size=3),
-        ),
-        tolerance=1e-10,
-        tolerance_reason="rounding of a ratio of order 1",
-        rivals={"rate below 2 / E lambda_1": lambda _, p: expected_ascent(p, guaranteed=False)},
-        seconds=0.012,
     ),
     Identity(
         id="granziol2022/preconditioned-change",
@@ -270,19 +234,6 @@ def _nesterov(_: Generator, point: Point) -> Arrays:
     }
 
 
-def _best_nesterov(_: Generator, point: Point) -> Arrays:
-    """Contraction of products of 2^48 steps of Nesterov's method with the constants that contract most."""
-    top, low = point.largest, point.smallest
-    usual, best = learning_rates.nesterov(top, low), learning_rates.best_nesterov(top, low)
-    return {
-        "best": _nesterov_contraction(point, *best[:2]),
-        "best, theory": best.contraction,
-        "Nesterov": _nesterov_contraction(point, *usual[:2]),
-        "common rate": _nesterov_contraction(point, usual.learning_rate, best.momentum),
-        "without the 1 under the root": 1 - 2 / (math.sqrt(3) * math.sqrt(top / low)),
-    }
-
-
 def _nesterov_contraction(point: Point, *constants: Any) -> float:
     return _contraction(point, optimisers.nesterov_step, *constants)
 
@@ -292,21 +243,13 @@ def _contraction(point: Point, step: Any, *constants: Any) -> float:
     return optimisers.step_contraction(step(*map(float, constants)), spectrum)
 
 
-def _contraction_error(_: Generator, p: Point, *, of: str = "") -> float:
-    """Predicted less iterated contraction of either method."""
-    low = p.share * p.largest
-    step = (optimisers.nesterov_step if p.look_ahead else optimisers.heavy_ball_step)(p.rate, p.momentum)
-    found = optimisers.step_contraction(step, tuple(np.linspace(low, p.largest, 5)))
-    law = learning_rates.nesterov_contraction if p.look_ahead else learning_rates.heavy_ball_contraction
-    ends = {"largest": p.largest, "smallest": p.largest if of == "largest" else low}
-    predicted = math.sqrt(p.momentum) if of == "root" else law(p.rate, p.momentum, **ends)
-    return abs(found - float(predicted)) / max(1.0, found)
-
-
-DOUBLE = "double roots at an end of the spectrum are only good to the root of the rounding error"
-ENDS = {"L": "largest curvature", r"\mu": "smallest curvature"}
 BEST_CONSTANTS: dict[str, Any] = {
-    "symbols": {**ENDS, r"\alpha": "learning rate", r"\rho": "momentum"},
+    "symbols": {
+        "L": "largest curvature",
+        r"\mu": "smallest curvature",
+        r"\alpha": "learning rate",
+        r"\rho": "momentum",
+    },
     "entries": ("B51",),
     "points": (
         Point(largest=7.3, smallest=0.21),
@@ -314,7 +257,7 @@ BEST_CONSTANTS: dict[str, Any] = {
         Point(largest=0.9, smallest=0.013),
     ),
     "tolerance": 1e-5,
-    "tolerance_reason": DOUBLE,
+    "tolerance_reason": "double roots at an end of the spectrum are only good to the root of the rounding error",
     "seconds": 0.01,
     "quantity": "contraction per step",
 }
@@ -349,46 +292,6 @@ MOMENTUM_CLAIMS = (
         reads=r"\alpha_{\rm Nesterov} = \sqrt{\frac{\lambda_P}{\lambda_1}}",
         finding="As our copy reads the learning rate is sqrt(mu/L), which has no unit; for large L the "
         "method diverges.",
-    ),
-    Identity(
-        **BEST_CONSTANTS,
-        id="granziol2022/best-nesterov",
-        source=f"beside {PAPER}, eq. (25): Lessard, Recht and Packard (2016), proposition 1",
-        statement=r"\alpha = \frac{4}{3L + \mu},\ \rho = \frac{\sqrt{3\kappa + 1} - 2}{\sqrt{3\kappa + 1} + 2}:\quad "
-        r"\text{contraction } 1 - \frac{2}{\sqrt{3\kappa + 1}},\ \kappa = L/\mu",
-        says="With the best constants, Nesterov's method contracts by one less two over the root of three times the "
-        "condition number plus one.",
-        passage=KNOWN,
-        routes=_best_nesterov,
-    ),
-    ExactProperty(
-        id="granziol2022/momentum-contraction",
-        symbols=ENDS,
-        entries=("B51",),
-        source=f"Polyak (1964), beside {PAPER}, eqs. (24) and (25)",
-        statement=r"\text{contraction} = \max_{h \in \{\mu, L\}} \max\{|x| : x^2 - \tau_h x + \delta_h = 0\}",
-        says="With any rate and momentum, the contraction on a quadratic is the largest root modulus at its smallest "
-        "or largest eigenvalue.",
-        passage=KNOWN,
-        domain={
-            "look_ahead": OneOf(False, True),
-            "rate": Between(0.01, 3.0),
-            "momentum": Between(0.0, 1.2),
-            "largest": Between(0.1, 5.0),
-            "share": Between(0.001, 1.0),
-        },
-        violation=_contraction_error,
-        examples=(
-            Point(look_ahead=False, rate=0.33, momentum=0.41, largest=1.7, share=0.03),
-            Point(look_ahead=True, rate=0.33, momentum=0.41, largest=1.7, share=0.03),
-        ),
-        tolerance=1e-5,
-        tolerance_reason=DOUBLE,
-        rivals={
-            "root of the momentum": partial(_contraction_error, of="root"),
-            "largest eigenvalue only": partial(_contraction_error, of="largest"),
-        },
-        seconds=0.013,
     ),
 )
 
