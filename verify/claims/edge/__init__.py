@@ -20,6 +20,7 @@ DOCS = page("edge")
 ROOMS = (
     "model",
     "networks",
+    "interventions",
 )
 
 ENTRIES = (
@@ -37,6 +38,8 @@ ENTRIES = (
         "SGD comes to rest where the rate at which it turns unstable, linearised, is its own",
         ours=True,
     ),
+    Entry("E7", "a larger rate or smaller batch at the edge: batch sharpness rises above it and comes back"),
+    Entry("E8", "a smaller rate or larger batch: curvature rises again", scope="a larger batch", ours=True),
 )
 
 SYMBOLS = {
