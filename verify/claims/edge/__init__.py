@@ -21,6 +21,7 @@ ROOMS = (
     "model",
     "networks",
     "interventions",
+    "stability",
 )
 
 ENTRIES = (
@@ -40,6 +41,26 @@ ENTRIES = (
     ),
     Entry("E7", "a larger rate or smaller batch at the edge: batch sharpness rises above it and comes back"),
     Entry("E8", "a smaller rate or larger batch: curvature rises again", scope="a larger batch", ours=True),
+    Entry("E9", "full-batch descent with noise of the size of that of batches: batch sharpness", ours=True),
+    Entry(
+        "E10",
+        "the noise kernel norm is 1 where SGD turns unstable",
+        scope="on least squares with inputs of one length",
+    ),
+    Entry("E11", "SGD ends at a minimum by the sign of its Lyapunov exponent", scope="at two rates"),
+    Entry(
+        "E12",
+        "interaction-aware sharpness at the edge",
+        "open",
+        "its level is stated in a text of which we have the abstract",
+    ),
+    Entry(
+        "E13",
+        "largest eigenvalues of batches at the edge by the own-direction law",
+        "open",
+        "the law needs statistics of every sample along training; it is judged elsewhere on networks at rest",
+        ours=True,
+    ),
 )
 
 SYMBOLS = {

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
+from simulate.training import grids, noisy_descent
 from theory.learning_rates import edge_of_stability
 from verify.claims.edge.networks import (
     SMALL,
     TANH,
     StartAndImages,
+    curvature_watch,
     late_mean,
     start_and_images,
     trained_and_watched,
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ANDREYEV = "Andreyev and Beneventano (2024), arXiv 2412.20553"
+
+ISOTROPIC, OF_BATCHES = "isotropic", "covariance of batches"
 
 WINDOW = 50
 """Steps over which the loss of the batch is averaged, before a change and after it."""
@@ -56,8 +60,47 @@ def after_a_change(block: Block, point: Point) -> Arrays:
     return {"spikes": np.stack(spikes, 1), **levels}
 
 
+def under_noise(block: Block, point: Point) -> Arrays:
+    """Go on from a checkpoint of SGD with noisy full-batch descent: batch sharpness and eigenvalue over the edge.
+
+    The ratio is that of batch sharpness to the one that SGD reaches from the same checkpoint.
+    """
+    import torch
+
+    size, rate, networks = point.first_size, point.first_rate, torch.arange(len(block), device=block.device)
+    (start, samples), _ = _checkpoint(block, point, start_and_images(block, point), point.first_steps)
+    sgd = trained_and_watched(block, point | {"rate": (rate,)}, (start, samples), size)
+    x, y = samples.at(networks, torch.arange(samples.each, device=block.device).expand(len(block), -1))
+    watch, seen, done = curvature_watch(sgd.stack, samples, block.streams, 1, size), [], 0
+    for look in point.looks:
+        start = noisy_descent.noisy_descent(
+            sgd.stack, start, x, y, streams=block.streams, rate=rate, batch_size=size, steps=look - done,
+            isotropic=point.noise == ISOTROPIC,
+        )  # fmt: skip
+        done = look
+        seen.append(watch(look, grids.Cells(networks, tuple(start))))
+    along, whole = (
+        late_mean(point, torch.stack([s[name] for s in seen], 1).double().cpu().numpy())
+        for name in ("along", "whole")
+    )
+    edge = edge_of_stability.edge(rate)
+    return {
+        "ratio": along / late_mean(point, sgd.seen["along"])[:, 0],
+        "along": along / edge,
+        "whole": whole / edge,
+    }
+
+
 CHECKPOINTS = {"first_rate": 0.3, "first_steps": (60, 900)}
-AFTER = {"steps": 200, "looks": (120, 140, 160, 180, 200)}
+AFTER = {"steps": 200, "looks": (140, 170, 200)}
+
+NOISY = {
+    "first_size": 4,
+    "first_rate": 0.3,
+    "first_steps": 900,
+    "steps": 1000,
+    "looks": (600, 700, 800, 900, 1000),
+}
 
 CHANGED, RAISED = (
     Experiment(
@@ -109,6 +152,21 @@ CHANGED, RAISED = (
     )
 )
 
+OF_BATCHES_EXPERIMENT, ISOTROPIC_EXPERIMENT = (
+    Experiment(
+        id=f"edge/{name}",
+        replicate="one perceptron with its images and random labels, trained on with noise in place of batches",
+        simulate=under_noise,
+        single=SINGLE,
+        points=(Point(**SMALL | TANH | NOISY | {"noise": noise}),),
+        budget=256,
+        seconds=20.0,
+        tier=Tier.FULL,
+        data="digits",
+    )
+    for name, noise in (("noise-of-batches", OF_BATCHES), ("isotropic-noise", ISOTROPIC))
+)
+
 PILOT = (
     "the rates, the numbers of steps and the factor of a spike: 32 networks with other seeds, where the loss rose "
     "1.3 to 9 times at the edge and at most 1.2 times before it, and batch sharpness came back to 0.86 to 0.94"
@@ -120,6 +178,12 @@ def _edge(p: Any) -> Any:
 
 
 BLOG = "Beneventano (2026), Edge of (stochastic) stability made simple, part II"
+
+NOISE: dict[str, Any] = {
+    "source": f"ours, on the noisy full-batch baselines that the repository of {ANDREYEV} lists",
+    "passage": OURS,
+    "no_theory": NoTheory.CONSTANT,
+}
 
 CLAIMS = (
     Claim(
@@ -192,5 +256,42 @@ CLAIMS = (
         pilot="the margin and the number of steps: 16 networks with another seed, at 0.98 to 1.03 after 600 to 1200",
         rivals={"as before the change": lambda p: 0.67 * _edge(p)},
         quantity="largest eigenvalue of the Hessian, mean over time",
+    ),
+    Claim(
+        id="edge/noise-of-batches",
+        entries=("E9",),
+        **NOISE,
+        statement=r"\frac{\overline{\text{batch sharpness}}\,(\nabla L + \xi)}{\overline{\text{batch sharpness}}\,"
+        r"(\text{SGD})} = 1 \quad \xi \sim N(0, \mathrm{Cov}\, g_B)",
+        symbols={r"\xi": "noise that is added to the gradient of all samples"},
+        says="Full-batch descent with normal noise of the covariance of batch gradients comes to the batch sharpness "
+        "of SGD.",
+        experiment=OF_BATCHES_EXPERIMENT,
+        score="ratio",
+        predict=lambda _: 1.0,
+        margin=0.15,
+        margin_reason="a quarter of the difference that isotropic noise makes",
+        pilot="the number of steps: 32 networks with other seeds, at 0.94 and 0.98",
+        rivals={"as under isotropic noise": lambda _: 1.55, "none of the level is left": lambda _: 0.5},
+        quantity="batch sharpness over that of SGD, means over time",
+    ),
+    Claim(
+        id="edge/isotropic-noise",
+        entries=("E9",),
+        **NOISE,
+        statement=r"\frac{\eta}{2}\, \overline{\mathbb{E}\, \frac{g_B^\top H_B\, g_B}{g_B^\top g_B}} \ge 1.15 "
+        r"\quad\text{under } \nabla L + \xi,\ \xi \text{ isotropic}",
+        symbols={r"\xi": "noise of the length of that of batch gradients, in a uniform direction"},
+        says="Full-batch descent with isotropic noise as large as that of batches passes two over the rate in batch "
+        "sharpness.",
+        experiment=ISOTROPIC_EXPERIMENT,
+        kind=Kind.AT_LEAST,
+        score="along",
+        predict=lambda _: 1.15,
+        margin=0.05,
+        margin_reason="a third of the distance from the level of SGD",
+        pilot="the bound and the number of steps: 32 networks with other seeds, at 1.31",
+        rivals={"twice two over the rate": lambda _: 2.0},
+        quantity="batch sharpness times rate over 2, mean over time",
     ),
 )
