@@ -125,8 +125,8 @@ CLAIMS = (
         statement=r"\Big(\frac1B - \frac1N\Big) \sum_k \frac{\eta\lambda_k}{2 - \eta\lambda_k} = 1 "
         r"\quad\text{at the largest } \eta \text{ that is stable in the mean square}",
         symbols={r"\lambda_k": "eigenvalue of the kernel over N", "N": "number of samples"},
-        says="On least squares with inputs of one length, the noise kernel norm is one at the largest rate at which SGD is "
-        "stable in the mean square.",
+        says="On least squares with inputs of one length, the noise kernel norm is one at the largest rate at which "
+        "SGD is stable in the mean square.",
         experiment=LEAST_SQUARES,
         score="norm",
         predict=lambda _: 1.0,
