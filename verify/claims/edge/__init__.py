@@ -52,7 +52,7 @@ ENTRIES = (
         "E12",
         "interaction-aware sharpness at the edge",
         "open",
-        "its level is stated in a text of which we have the abstract",
+        "the abstract, which we have, gives no level",
     ),
     Entry(
         "E13",
