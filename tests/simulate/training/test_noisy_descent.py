@@ -1,5 +1,7 @@
 """Full-batch descent with noise: one step against gradients of single samples, by automatic differentiation."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -17,7 +19,7 @@ class UnitVector(np.random.Generator):
         super().__init__(np.random.PCG64(place))
         self.place = place
 
-    def standard_normal(self, size=None, **_):
+    def standard_normal(self, size: Any = None, **_: Any) -> Any:
         return np.eye(size)[self.place]
 
 

@@ -1,4 +1,4 @@
-"""What a change of rate, batch size or noise does at the edge, and at which rate SGD leaves a minimum."""
+"""What a change of the rate or the batch size, or noise in place of batches, does at the edge."""
 
 from __future__ import annotations
 
@@ -216,8 +216,12 @@ CLAIMS = (
         id="edge/return-after-a-change",
         entries=("E7",),
         source=f"{BLOG}, section 7, on {ANDREYEV}",
-        passage=as_stated("progressive sharpening resumes and the process returns to EoSS", "section 7"),
-        statement=r"\text{mean over steps 120 to 200 of } \mathbb{E}\, \frac{g_B^\top H_B\, g_B}{g_B^\top g_B} = "
+        passage=as_stated(
+            "the trajectory may re-enter a stable region; if Batch Sharpness is below 2/η there, progressive sharpening "
+            "resumes and the process returns to EoSS",
+            "section 7",
+        ),
+        statement=r"\text{mean over steps 140 to 200 of } \mathbb{E}\, \frac{g_B^\top H_B\, g_B}{g_B^\top g_B} = "
         r"2/\eta \quad\text{after a change to } \eta, B",
         says="A hundred steps after a smaller batch or a larger rate has raised it, batch sharpness is back at two "
         "over the rate, within a fifth.",
@@ -228,7 +232,7 @@ CLAIMS = (
         margin_reason="the paper names no accuracy; half of what the change adds",
         pilot=PILOT,
         rivals={
-            "where the change has put it": lambda p: 1.4 * _edge(p),
+            "where the change has put it": lambda p: (1.45 if p.first_size == 16 else 1.1) * _edge(p),
             "half of it": lambda p: _edge(p) / 2,
         },
         quantity="batch sharpness, mean over time",
@@ -236,7 +240,7 @@ CLAIMS = (
     Claim(
         id="edge/largest-eigenvalue-after-larger-batches",
         entries=("E8",),
-        source=f"ours, beside {ANDREYEV}",
+        source=f"ours, next to {ANDREYEV}",
         passage=OURS,
         statement=r"\overline{\lambda_1(H)} = 2/\eta \quad\text{after a change from } B = 4 \text{ to } 16",
         says="After a change to batches four times as large, the largest eigenvalue of the whole Hessian rises from "
@@ -265,7 +269,7 @@ CLAIMS = (
         margin=0.15,
         margin_reason="a quarter of the difference that isotropic noise makes",
         pilot="the number of steps: 32 networks with other seeds, at 0.94 and 0.98",
-        rivals={"as under isotropic noise": lambda _: 1.55, "none of the level is left": lambda _: 0.5},
+        rivals={"as under isotropic noise": lambda _: 1.55, "half of it": lambda _: 0.5},
         quantity="batch sharpness over that of SGD, means over time",
     ),
     Claim(

@@ -116,11 +116,11 @@ CLAIMS = (
     Claim(
         id="edge/kernel-norm",
         entries=("E10",),
-        source="Agarwala and Pennington (2024), arXiv 2404.19261, abstract; the formula is derived on the page",
+        source="Agarwala and Pennington (2024), arXiv 2404.19261, abstract",
         passage=as_stated(
             "an alternative stochastic edge of stability which arises at small batch size that is sensitive to the "
             "trace of the Neural Tangent Kernel",
-            "abstract",
+            "abstract; that the norm is 1 there, accounts by others; the formula is derived on our page",
         ),
         statement=r"\Big(\frac1B - \frac1N\Big) \sum_k \frac{\eta\lambda_k}{2 - \eta\lambda_k} = 1 "
         r"\quad\text{at the largest } \eta \text{ that is stable in the mean square}",
