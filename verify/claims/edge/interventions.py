@@ -217,8 +217,8 @@ CLAIMS = (
         entries=("E7",),
         source=f"{BLOG}, section 7, on {ANDREYEV}",
         passage=as_stated(
-            "the trajectory may re-enter a stable region; if Batch Sharpness is below 2/η there, progressive sharpening "
-            "resumes and the process returns to EoSS",
+            "the trajectory may re-enter a stable region; if Batch Sharpness is below 2/η there, progressive "
+            "sharpening resumes and the process returns to EoSS",
             "section 7",
         ),
         statement=r"\text{mean over steps 140 to 200 of } \mathbb{E}\, \frac{g_B^\top H_B\, g_B}{g_B^\top g_B} = "
