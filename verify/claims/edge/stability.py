@@ -66,7 +66,7 @@ def escapes(block: Block, point: Point) -> Arrays:
     exponents = lyapunov.lyapunov_exponents(
         kernels, batches, rates=tried, steps=COUNTED * epoch, skip=SKIPPED * epoch
     )
-    limits = lyapunov.first_unstable(tried, exponents)[:, None]
+    limits = lyapunov.first_unstable(tried, exponents).minimum(tried[:, -1])[:, None]
     near = [p + block.stack(lambda rng, shape=p.shape[1:]: rng.normal(0, OFFSET, shape)) for p in minima]
     run = grids.train(
         stack,
