@@ -255,8 +255,8 @@ CLAIMS = (
         margin=0.25,
         relative=False,
         margin_reason="one network in four; the readings at issue are always and never",
-        pilot="the number of steps, and that a share is judged: the mean of 560 networks was 1.04 of the edge, but with "
-        "a tail to 0.86",
+        pilot="the number of steps, and that a share is judged: the mean of 560 networks was 1.04 of the edge, with a "
+        "tail to 0.86",
         rivals={"never, as before the change": lambda _: 0.0},
         no_theory=NoTheory.CONSTANT,
         quantity="share of networks within a tenth of the edge",
