@@ -110,6 +110,50 @@ def lyapunov_exponents(
     return total / steps
 
 
+def mean_square_stable_rates(kernels: Tensor, size: int, *, products: int) -> Tensor:
+    """Return the largest rate at which frozen SGD with independent batches keeps E u u' bounded, (n,), by iteration.
+
+    At this rate some M = E u u' solves G M + M G = rate G E[W M W] G, with G the kernel over N and W the weights N / B
+    of a batch. Its inverse is the largest eigenvalue of the map from M to the X with G X + X G = G E[W M W] G.
+
+    Parameters
+    ----------
+    kernels
+        (n, N, K, N, K), as from `output_kernels`, of full rank.
+    size
+        Samples of a batch, drawn without replacement.
+    products
+        Number of iterations; each costs products of matrices of all outputs.
+
+    Raises
+    ------
+    ValueError
+        If a number is not a positive integer, or `size` is above N.
+
+    Examples
+    --------
+    Batches of all samples: 2 over the largest eigenvalue of the kernel over N.
+
+    >>> kernels = (torch.eye(2) * torch.tensor([1.0, 4.0])).view(1, 2, 1, 2, 1)
+    >>> mean_square_stable_rates(kernels, 2, products=99)
+    tensor([1.], dtype=torch.float64)
+    """
+    count, outputs = kernels.shape[1:3]
+    if not _checks.natural("size", size) <= count:
+        raise ValueError(f"size must be at most the {count} samples there are, got {size}")
+    values, vectors = torch.linalg.eigh(kernels.double().flatten(3).flatten(1, 2) / count)
+    own = torch.eye(count, device=kernels.device).kron(torch.ones(outputs, outputs, device=kernels.device))
+    more = (count / size - 1) * count / max(count - 1, 1)
+    scale = values[:, :, None] * values[:, None] / (values[:, :, None] + values[:, None])
+    moment, growth = torch.eye(count * outputs).to(values).expand_as(scale), values[:, 0]
+    for _ in range(_checks.natural("products", products)):
+        inside = vectors.mT @ ((vectors @ moment @ vectors.mT) * own) @ vectors
+        moment = scale * (moment + more * (inside - moment / count))
+        growth = moment.diagonal(dim1=1, dim2=2).sum(1)
+        moment = moment / growth[:, None, None]
+    return 1 / growth
+
+
 def first_unstable(rates: Tensor, exponents: Tensor) -> Tensor:
     """Return the rate where the exponent turns positive, (n,), by a line between the two rates around it.
 

@@ -212,13 +212,13 @@ def test_claims_can_be_narrowed(capsys: Printed) -> None:
         assert main([*words, *more]) == 0
         found = {(row["paper"], row["status"]) for row in printed_json(capsys)}
         assert found == {("karakida2019", status) for status in ("definition", *more[1:])}
-    for more, first in (
-        ([], ("granziol2022", "B1")),
-        (["--entry", "E6", "--entry", "B13"], ("granziol2022", "B13")),
+    for more, first, last in (
+        ([], ("granziol2022", "B1"), "E13"),
+        (["--entry", "E6", "--entry", "B13"], ("granziol2022", "B13"), "E6"),
     ):
         assert main(["claims", "--paper", "granziol2022", "--paper", "edge", *more]) == 0
         lines = [tuple(line.split()[:2]) for line in capsys.readouterr().out.splitlines()]
-        assert lines[0] == first and lines[-1] == ("edge", "E6") and (len(lines) == 2 or not more)
+        assert lines[0] == first and lines[-1] == ("edge", last) and (len(lines) == 2 or not more)
 
 
 def test_every_word_is_searched_for_and_each_statement_is_a_line_with_whole_ids(capsys: Printed) -> None:

@@ -6,6 +6,7 @@ name                 symbol                                   source
 `edge`               S = 2/eta                                Cohen et al. (2021); Damian, Nichani and Lee (2023)
 `oscillation`        E x^2 = 2 alpha/beta                     Damian et al. (2023), section 4, as a mean over time
 `sharpness_gap`      2/eta - S = eta beta sigma^2/(4 alpha)   Liao, Kolomvaki and Kyrillidis (2026), arXiv 2604.21016
+`noise_kernel_norm`  K = sum eta l/(2 - eta l)/b              Agarwala and Pennington (2024), arXiv 2404.19261
 ===================  =======================================  ==========================================================
 
 With x along the top eigenvector u of the Hessian and S its eigenvalue, descent with noise n_t of variance sigma^2 in
@@ -21,11 +22,13 @@ y = eta sigma^2/(2 E x^2), the gap. It is a mean of y with weights x^2, exactly 
 
 from __future__ import annotations
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, closed_form, nonnegative, positive, together
+from theory._checks import Floats, closed_form, nonnegative, positive, require, together
+from theory.batch_hessian.sampling import inverse_size
 
-__all__ = ["edge", "oscillation", "sharpness_gap"]
+__all__ = ["edge", "noise_kernel_norm", "oscillation", "sharpness_gap"]
 
 
 @closed_form
@@ -132,3 +135,61 @@ def sharpness_gap(
         stabilisation=(positive, stabilisation),
     )
     return rate * noise * (beta / alpha) / 4
+
+
+@closed_form
+def noise_kernel_norm(
+    eigenvalues: ArrayLike, *, rate: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
+) -> Floats:
+    r"""Noise kernel norm of SGD on least squares, :math:`K = (1/B - 1/N) \sum_k \eta\lambda_k/(2 - \eta\lambda_k)`.
+
+    SGD is stable in the mean square if K < 1 where :math:`\eta\lambda_1 < 2`, with many samples over which the
+    eigenvectors of the kernel are spread evenly.
+
+    Parameters
+    ----------
+    eigenvalues
+        :math:`\lambda_k`, of the kernel J J'/N of all samples, one output each; not negative, shape (..., k).
+    rate
+        Learning rate eta, positive, below 2 over the largest eigenvalue.
+    batch_size, dataset_size
+        B and N, as in `theory.batch_hessian.effective_batch_size`.
+
+    Returns
+    -------
+    K, of the broadcast shape of the leading axes and the other arguments.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or `eigenvalues` has no last axis.
+
+    Notes
+    -----
+    Residuals obey u' = u - eta G W u, with G of eigenvalues lambda_k and W the weights N/B of a batch. If the squares
+    of the residuals are spread evenly over the samples, p_k = E (v_k'u)^2 becomes (1 - eta lambda_k)^2 p_k plus
+    (1/B - 1/N) eta^2 lambda_k^2 sum_l p_l. A standing p has p_k = (1/B - 1/N) eta lambda_k/(2 - eta lambda_k) sum_l
+    p_l; summed over k this is K = 1.
+
+    References
+    ----------
+    Agarwala and Pennington (2024), arXiv 2404.19261, whose abstract we read: the form is derived here.
+
+    Examples
+    --------
+    Curvature spread evenly, where eta/(2B) times the trace is nearly all, and the same trace in one direction:
+
+    >>> sizes = {"batch_size": 4, "dataset_size": float("inf")}
+    >>> noise_kernel_norm([[1.0] * 40, [40.0, *[0.0] * 39]], rate=0.04, **sizes).round(3)
+    array([0.204, 1.   ])
+    """
+    values = nonnegative("eigenvalues", eigenvalues)
+    require(values.ndim >= 1, "eigenvalues", "of shape (..., k)", values.shape)
+    rate = positive("rate", rate)
+    product = np.expand_dims(rate, -1) * values
+    require(product < 2, "rate", "below 2 over the largest eigenvalue", rate)
+    summed, inverse = together(
+        eigenvalues=(product / (2 - product)).sum(-1),
+        batch_size=inverse_size("batch_size", batch_size, dataset_size),
+    )
+    return summed * inverse

@@ -133,6 +133,7 @@ FUNCTIONS: dict[str, str] = {
     "learning_rates.gaussian_least_squares_limit": "4 20",
     "learning_rates.gaussian_least_squares_growth": "0.2 --batch-size 4 --dim 20",
     "learning_rates.edge_of_stability.edge": "0.1",
+    "learning_rates.edge_of_stability.noise_kernel_norm": "3,0.7 --rate 0.2 --batch-size 4 --dataset-size 30",
     "learning_rates.edge_of_stability.oscillation": "--sharpening 0.5 --stabilisation 8.1",
     "learning_rates.edge_of_stability.sharpness_gap": "0.25 --noise 0.02 --sharpening 0.1 --stabilisation 40",
     "learning_rates.catapult.step": "2.1 3 --rate 0.5 --width 4",

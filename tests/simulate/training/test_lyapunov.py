@@ -1,10 +1,12 @@
 """Lyapunov exponents of SGD at frozen parameters against closed forms and against products of dense matrices."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 
-from simulate.training.lyapunov import lyapunov_exponents, output_kernels
+from simulate.training.lyapunov import lyapunov_exponents, mean_square_stable_rates, output_kernels
 from simulate.training.stacks import Perceptrons, perceptrons_at_start
 from simulate.training.trial_training import CommonBatches
 
@@ -60,3 +62,23 @@ def test_one_weight_and_batches_of_one_sample_give_the_mean_logarithm():
     found = lyapunov_exponents(kernels, [CommonBatches(samples=5, size=1)], rates=rates, steps=5)
     expected = (1 - rates[0, :, None] * x.square()).abs().log().mean(1)
     torch.testing.assert_close(found[0], expected)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_at_the_stable_rate_the_second_moment_over_all_batches_keeps_its_size(networks, size):
+    """The map of second moments, as the mean of Kronecker squares over every batch, has spectral radius 1."""
+    kernels = output_kernels(*networks)
+    found = mean_square_stable_rates(kernels, size, products=2000)
+    for kernel, rate in zip(kernels.flatten(3).flatten(1, 2), found, strict=True):
+        steps = []
+        for batch in itertools.combinations(range(SAMPLES), size):
+            seen = torch.zeros(SAMPLES, dtype=torch.float64)
+            seen[list(batch)] = 1.0
+            steps.append(torch.eye(len(kernel)) - rate / size * kernel * seen.repeat_interleave(OUTPUTS))
+        radius = torch.linalg.eigvals(torch.stack([torch.kron(s, s) for s in steps]).mean(0)).abs().max()
+        torch.testing.assert_close(radius.item(), 1.0, rtol=1e-5, atol=0)
+
+
+def test_batches_larger_than_the_data_are_refused():
+    with pytest.raises(ValueError, match="at most the 2 samples"):
+        mean_square_stable_rates(torch.ones(1, 2, 1, 2, 1), 3, products=1)

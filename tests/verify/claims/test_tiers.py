@@ -8,6 +8,7 @@ from verify.claims.registry import entry_of
 from verify.model import Claim, Tier
 
 DEAR = {
+    *(("edge", name) for name in ("E8", "E9")),  # larger batches, noise in place of batches
     ("granziol2022", "B57"),  # rates of Adam against the batch size
     ("granziol2022", "B58"),  # rates under unit damping
     *(("width", name) for name in ("J1", "J2", "J3")),  # training at two widths

@@ -20,6 +20,8 @@ DOCS = page("edge")
 ROOMS = (
     "model",
     "networks",
+    "interventions",
+    "stability",
 )
 
 ENTRIES = (
@@ -35,6 +37,28 @@ ENTRIES = (
     Entry(
         "E6",
         "SGD comes to rest where the rate at which it turns unstable, linearised, is its own",
+        ours=True,
+    ),
+    Entry("E7", "a larger rate or smaller batch at the edge: batch sharpness rises above it and comes back"),
+    Entry("E8", "a smaller rate or larger batch: curvature rises again", scope="a larger batch", ours=True),
+    Entry("E9", "full-batch descent with noise of the size of that of batches: batch sharpness", ours=True),
+    Entry(
+        "E10",
+        "the noise kernel norm is 1 where SGD turns unstable",
+        scope="on least squares with inputs of one length",
+    ),
+    Entry("E11", "SGD ends at a minimum by the sign of its Lyapunov exponent", scope="at two rates"),
+    Entry(
+        "E12",
+        "interaction-aware sharpness at the edge",
+        "open",
+        "the abstract, which we have, gives no level",
+    ),
+    Entry(
+        "E13",
+        "largest eigenvalues of batches at the edge by the own-direction law",
+        "open",
+        "the law needs statistics of every sample along training; it is judged elsewhere on networks at rest",
         ours=True,
     ),
 )

@@ -60,7 +60,7 @@ SKIPPED, COUNTED = 8, 20
 """Epochs of frozen SGD before the growth is measured, and while it is."""
 
 
-def _watch(
+def curvature_watch(
     stack: stacks.Perceptrons,
     samples: grids.TrainingSets,
     looks: Sequence[np.random.Generator],
@@ -127,7 +127,7 @@ def trained_and_watched(block: Block, point: Point, setting: StartAndImages, siz
         batches_of(block, point.samples, size),
         rates=torch.tensor(point.rate, device=block.device).expand(len(block), -1),
         steps=point.steps,
-        watch=_watch(stack, samples, block.streams, len(point.rate), size),
+        watch=curvature_watch(stack, samples, block.streams, len(point.rate), size),
         at=point.looks,
     )
     return CurvatureRun(
@@ -138,7 +138,7 @@ def trained_and_watched(block: Block, point: Point, setting: StartAndImages, siz
 def full_batch_share(block: Block, point: Point) -> Arrays:
     """Whether the largest eigenvalue of each network is at the edge, mean over the last half of the steps."""
     trained = trained_and_watched(block, point, start_and_images(block, point), point.samples)
-    level = _late(point, trained.seen["whole"]) / edge_of_stability.edge(point.rate)
+    level = late_mean(point, trained.seen["whole"]) / edge_of_stability.edge(point.rate)
     return {"at the edge": (np.abs(level - 1) < WITHIN).astype(float)}
 
 
@@ -152,13 +152,14 @@ def late_levels(block: Block, point: Point, size: int) -> dict[str, Array]:
     """Means over the last half of the steps, the rate that is just unstable at the end, and which runs count."""
     setting = start_and_images(block, point)
     trained = trained_and_watched(block, point, setting, size)
-    found = {name: _late(point, trained.seen[name]) for name in ("whole", "batch", "along")}
+    found = {name: late_mean(point, trained.seen[name]) for name in ("whole", "batch", "along")}
     if point.loss == "squared error":
         found["unstable"] = _just_unstable(block, point, setting, trained, size)
     return found | {"counts": _counts(point, trained.seen)}
 
 
-def _late(point: Point, values: Array) -> Array:
+def late_mean(point: Point, values: Array) -> Array:
+    """Return the mean over the looks in the second half of the steps."""
     return values[..., np.array(point.looks) > point.steps / 2].mean(-1)
 
 
@@ -167,7 +168,7 @@ def _counts(point: Point, values: Mapping[str, Array]) -> Array:
     quarter = np.ceil(4 * np.array(point.looks) / point.steps)
     batch, loss = values["batch"], values["loss"]
     before, after = (batch[..., quarter == which].mean(-1) for which in (2, 4))
-    risen = _late(point, batch) > RISEN * batch[..., 0]
+    risen = late_mean(point, batch) > RISEN * batch[..., 0]
     settled = np.abs(after / before - 1) < SETTLED
     falling = loss[..., quarter == 4].mean(-1) < loss[..., quarter == 2].mean(-1)
     return (risen & settled & falling).astype(float)
