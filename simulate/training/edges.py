@@ -53,7 +53,7 @@ def gradient_curvatures(
     (tensor([64.]), tensor([16.]))
     """
     products = _Products(stack, parameters, inputs, targets)
-    gradients, images = _flat(products.gradients), _flat(products(products.gradients))
+    gradients, images = flatten(products.gradients), flatten(products(products.gradients))
     return (gradients * images).sum(1), (gradients * gradients).sum(1)
 
 
@@ -107,14 +107,14 @@ def top_eigenvalues(
     """
     steps = _checks.natural("steps", steps)
     products = _Products(stack, parameters, inputs, targets)
-    first = _flat(products.gradients if start is None else start)
-    scale = 1.0 if scales is None else _flat(scales)
+    first = flatten(products.gradients if start is None else start)
+    scale = 1.0 if scales is None else flatten(scales)
     steps = min(steps, first.shape[1])
     basis = first.new_empty(len(first), steps, first.shape[1])
     basis[:, 0] = _unit(first)
     diagonal, off_diagonal = list[Tensor](), list[Tensor]()
     for step in range(steps):
-        image = _flat(products(_unflatten(basis[:, step] * scale, parameters))) * scale
+        image = flatten(products(unflatten(basis[:, step] * scale, parameters))) * scale
         diagonal.append((image * basis[:, step]).sum(1))
         size, known = image.norm(dim=1), basis[:, : step + 1]
         # the parts along the last two directions are known; the rest of these and others, left by rounding, goes after
@@ -140,7 +140,7 @@ def top_eigenvalues(
         found = found + (upper + upper.mT)
     values, vectors = torch.linalg.eigh(found)
     top = (vectors[:, None, :, -1] @ basis)[:, 0]
-    return Top(values[:, -1], (off_diagonal[-1] * vectors[:, -1, -1]).abs(), _unflatten(top, parameters))
+    return Top(values[:, -1], (off_diagonal[-1] * vectors[:, -1, -1]).abs(), unflatten(top, parameters))
 
 
 _ROUNDING = 64
@@ -169,11 +169,13 @@ class _Products:
         return [f.detach() for f in found]
 
 
-def _flat(tensors: Parameters) -> Tensor:
+def flatten(tensors: Parameters) -> Tensor:
+    """Return parameters, each (n, ...), as one vector for each network, (n, P)."""
     return torch.cat([t.flatten(1) for t in tensors], 1)
 
 
-def _unflatten(flat: Tensor, like: Parameters) -> list[Tensor]:
+def unflatten(flat: Tensor, like: Parameters) -> list[Tensor]:
+    """Return vectors (n, P) as parameters shaped like others."""
     parts = flat.split([p[0].numel() for p in like], 1)
     return [part.view(len(flat), *p.shape[1:]) for part, p in zip(parts, like, strict=True)]
 
