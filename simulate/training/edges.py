@@ -37,7 +37,7 @@ def hessian_products(
     >>> hessian_products(stack, weights, x, torch.zeros(1, 2, 1), [torch.tensor([[[1.0, 0.0]]])])
     [tensor([[[5.0000, 0.5000]]])]
     """
-    return _Products(stack, parameters, inputs, targets)(vectors)
+    return Products(stack, parameters, inputs, targets)(vectors)
 
 
 def gradient_curvatures(
@@ -52,7 +52,7 @@ def gradient_curvatures(
     >>> gradient_curvatures(stack, weights, torch.full((1, 1, 1), 2.0), torch.zeros(1, 1, 1))
     (tensor([64.]), tensor([16.]))
     """
-    products = _Products(stack, parameters, inputs, targets)
+    products = Products(stack, parameters, inputs, targets)
     gradients, images = flatten(products.gradients), flatten(products(products.gradients))
     return (gradients * images).sum(1), (gradients * gradients).sum(1)
 
@@ -106,7 +106,7 @@ def top_eigenvalues(
     >>> torch.testing.assert_close(found.values, expected[-1:])
     """
     steps = _checks.natural("steps", steps)
-    products = _Products(stack, parameters, inputs, targets)
+    products = Products(stack, parameters, inputs, targets)
     first = flatten(products.gradients if start is None else start)
     scale = 1.0 if scales is None else flatten(scales)
     steps = min(steps, first.shape[1])
@@ -150,8 +150,8 @@ _ROUNDING = 64
 _TINY = 1e-30
 
 
-class _Products:
-    """Products with the Hessians of a stack; the first backward pass is shared."""
+class Products:
+    """Products with the Hessians of a stack, and the gradients; the first backward pass is shared."""
 
     def __init__(self, stack: Stack, parameters: Parameters, inputs: Tensor, targets: Tensor) -> None:
         with torch.enable_grad():
@@ -162,6 +162,7 @@ class _Products:
         self.gradients = [g.detach() for g in self._slopes]
 
     def __call__(self, vectors: Parameters) -> list[Tensor]:
+        """Return H v for each network, shaped like the parameters."""
         with torch.enable_grad():
             found = torch.autograd.grad(
                 self._slopes, self._at, list(vectors), retain_graph=True, materialize_grads=True

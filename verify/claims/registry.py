@@ -89,6 +89,7 @@ OWN = (
     "adam_limit",
     "width",
     "central_flows",
+    "steepest",
 )
 
 TOGETHER = frozenset({"granziol2022", "beyond"})
