@@ -198,8 +198,8 @@ OBSERVATIONS = (
         entries=("L1", "L2", "L3", "L4"),
         source=f"{COHEN}, abstract and companion page, part I",
         title="Central flow against gradient descent in larger networks",
-        note="At the smaller rate the flow with one eigenvalue at the edge follows wider and deeper networks. At the "
-        "larger rate it loses the deeper ones: there descent goes elsewhere and gradient flow need not sharpen.",
+        note="The flow with one eigenvalue at the edge follows wider and deeper networks as well, on average within a "
+        "tenth of the distance to gradient flow; networks that have just reached the edge lie farthest.",
         replicate=PATHS.replicate,
         simulate=at_rates,
         points=tuple(
