@@ -42,6 +42,5 @@ SYMBOLS = {
     r"g": "gradient of the loss of all samples",
     r"H": "Hessian of this loss",
     r"d": "direction of norm 1",
-    r"\lambda_1": "largest eigenvalue of the Hessian",
 }
 """Letters that mean the same in every statement, as LaTeX; those that change are left out."""
