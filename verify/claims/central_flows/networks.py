@@ -139,7 +139,7 @@ CLAIMS = (
         "central flow than to gradient flow, or more.",
         experiment=PATHS,
         score="path",
-        rivals={"gradient flow, or half of the penalty": lambda _: 0.0, "chance": lambda _: 0.5},
+        rivals={"gradient flow, or half way to it": lambda _: 0.0, "chance": lambda _: 0.5},
         quantity="share of networks whose time mean lies on the central flow",
     ),
     Claim(
