@@ -114,7 +114,7 @@ def top_eigenvalues(
     basis[:, 0] = _unit(first)
     diagonal, off_diagonal = list[Tensor](), list[Tensor]()
     for step in range(steps):
-        image = flatten(products(unflatten(basis[:, step] * scale, parameters))) * scale
+        image = flatten(products(shaped_like(basis[:, step] * scale, parameters))) * scale
         diagonal.append((image * basis[:, step]).sum(1))
         size, known = image.norm(dim=1), basis[:, : step + 1]
         # the parts along the last two directions are known; the rest of these and others, left by rounding, goes after
@@ -140,7 +140,7 @@ def top_eigenvalues(
         found = found + (upper + upper.mT)
     values, vectors = torch.linalg.eigh(found)
     top = (vectors[:, None, :, -1] @ basis)[:, 0]
-    return Top(values[:, -1], (off_diagonal[-1] * vectors[:, -1, -1]).abs(), unflatten(top, parameters))
+    return Top(values[:, -1], (off_diagonal[-1] * vectors[:, -1, -1]).abs(), shaped_like(top, parameters))
 
 
 _ROUNDING = 64
@@ -175,7 +175,7 @@ def flatten(tensors: Parameters) -> Tensor:
     return torch.cat([t.flatten(1) for t in tensors], 1)
 
 
-def unflatten(flat: Tensor, like: Parameters) -> list[Tensor]:
+def shaped_like(flat: Tensor, like: Parameters) -> list[Tensor]:
     """Return vectors (n, P) as parameters shaped like others."""
     parts = flat.split([p[0].numel() for p in like], 1)
     return [part.view(len(flat), *p.shape[1:]) for part, p in zip(parts, like, strict=True)]

@@ -70,11 +70,13 @@ class _Mean:
         self._stack, self._samples, self._like = stack, (inputs, targets), parameters
 
     def __call__(self, at: Tensor) -> tuple[Tensor, Tensor]:
-        losses, gradients = self._stack.losses_and_gradients(edges.unflatten(at, self._like), *self._samples)
+        losses, gradients = self._stack.losses_and_gradients(
+            edges.shaped_like(at, self._like), *self._samples
+        )
         return losses, edges.flatten(gradients)
 
 
-def descent(
+def descent_path(
     stack: Stack, parameters: Parameters, inputs: Tensor, targets: Tensor, *, rates: Tensor, steps: int
 ) -> Path:
     """Return the path of full-batch gradient descent.
@@ -99,7 +101,7 @@ def descent(
 
     >>> from simulate.training.stacks import Perceptrons
     >>> stack, one = Perceptrons("linear", "squared error", bias=False), torch.ones(1, 1, 1)
-    >>> descent(stack, [one], one, 0 * one, rates=torch.tensor([0.5]), steps=3).parameters.flatten()
+    >>> descent_path(stack, [one], one, 0 * one, rates=torch.tensor([0.5]), steps=3).parameters.flatten()
     tensor([0.5000, 0.2500, 0.1250])
     """
     loss, at = _Mean(stack, parameters, inputs, targets), edges.flatten(parameters)
@@ -123,7 +125,7 @@ def gradient_flow(
 ) -> Path:
     """Return the path of gradient flow, by `parts` explicit steps of Euler for each step of descent.
 
-    The other arguments are those of `descent`. The steps are stable while the largest eigenvalue is below 2 parts/eta.
+    The other arguments are those of `descent_path`. The steps are stable up to an eigenvalue of 2 parts/eta.
 
     Examples
     --------
@@ -135,7 +137,7 @@ def gradient_flow(
     True
     """
     parts = _checks.natural("parts", parts)
-    fine = descent(stack, parameters, inputs, targets, rates=rates / parts, steps=steps * parts)
+    fine = descent_path(stack, parameters, inputs, targets, rates=rates / parts, steps=steps * parts)
     return Path(fine.parameters[:, parts - 1 :: parts], fine.losses[:, ::parts])
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from simulate.training.edges import Products
 from simulate.training.rules import Memory, Rule
+from simulate.training.scaled_training import inner
 from simulate.training.stacks import Parameters, Stack
 
 
@@ -51,11 +52,6 @@ def _longest_block(gradients: Parameters) -> list[Tensor]:
 
 def _per_network(numbers: Tensor, like: Tensor) -> Tensor:
     return numbers.view(-1, *[1] * (like.ndim - 1))
-
-
-def inner(one: Parameters, other: Parameters) -> Tensor:
-    """Return the inner product of each network, (n,), of parameters (n, ...)."""
-    return torch.stack([(a * b).flatten(1).sum(1) for a, b in zip(one, other, strict=True)]).sum(0)
 
 
 NORMS: dict[str, Callable[[Parameters], list[Tensor]]] = {
@@ -111,7 +107,7 @@ class Steepest(Rule):
     ) -> Memory:
         """Move parameters, each (n, ...), in place at rates (n,)."""
         directions = NORMS[self.norm](gradients)
-        lengths = rates if self.normalised else rates * inner(gradients, directions)
+        lengths = rates if self.normalised else rates * inner(gradients, directions, 1)
         for p, d in zip(parameters, directions, strict=True):
             p.sub_(d * _per_network(lengths, d))
         return memory
@@ -159,5 +155,5 @@ def generalised_sharpness(
         d = direction(start)
         for _ in range(steps):
             image = products(d)
-            found, d = found.maximum(inner(d, image)), direction(image)
+            found, d = found.maximum(inner(d, image, 1)), direction(image)
     return found

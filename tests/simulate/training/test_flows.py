@@ -25,14 +25,14 @@ def loss_of(setting, network):
     stack, start, x, y = setting
 
     def loss(theta):
-        parts = edges.unflatten(theta[None], start)
+        parts = edges.shaped_like(theta[None], start)
         return stack.losses(stack.outputs(parts, x[network][None]), y[network][None]).mean()
 
     return loss
 
 
 def test_descent_takes_steps_along_gradients(setting):
-    found = flows.descent(*setting, rates=RATES, steps=3)
+    found = flows.descent_path(*setting, rates=RATES, steps=3)
     for network, rate in enumerate(RATES):
         loss, at = loss_of(setting, network), edges.flatten(setting[1])[network]
         for step in range(3):

@@ -8,8 +8,9 @@ import torch
 
 from simulate.training import edges
 from simulate.training.rules import Memory
+from simulate.training.scaled_training import inner
 from simulate.training.stacks import Perceptrons, perceptrons_at_start
-from simulate.training.steepest import NORMS, Steepest, generalised_sharpness, inner
+from simulate.training.steepest import NORMS, Steepest, generalised_sharpness
 
 RATES = torch.tensor([0.1, 0.3], dtype=torch.float64)
 
@@ -35,7 +36,7 @@ def norm_of(norm, vectors):
 def test_directions_have_norm_one_and_the_dual_norm_as_product(gradients, norm):
     found = NORMS[norm](gradients)
     torch.testing.assert_close(norm_of(norm, found)[0], torch.ones(2, dtype=torch.float64))
-    torch.testing.assert_close(inner(found, gradients), norm_of(norm, gradients)[1])
+    torch.testing.assert_close(inner(found, gradients, 1), norm_of(norm, gradients)[1])
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -45,7 +46,7 @@ def test_steps_go_by_the_rate_and_the_dual_norm(gradients, norm, normalised):
     Steepest(norm=norm, normalised=normalised).step_(parameters, gradients, RATES, Memory())
     expected = RATES if normalised else RATES * norm_of(norm, gradients)[1]
     torch.testing.assert_close(norm_of(norm, parameters)[0], expected)
-    assert (inner(parameters, gradients) < 0).all()
+    assert (inner(parameters, gradients, 1) < 0).all()
 
 
 @pytest.fixture
@@ -64,7 +65,9 @@ def hessians(setting):
     size = edges.flatten(start).shape[1]
     units = torch.eye(size, dtype=torch.float64)
     columns = [
-        edges.flatten(edges.hessian_products(stack, start, x, y, edges.unflatten(unit.expand(2, -1), start)))
+        edges.flatten(
+            edges.hessian_products(stack, start, x, y, edges.shaped_like(unit.expand(2, -1), start))
+        )
         for unit in units
     ]
     return torch.stack(columns, 2)

@@ -47,7 +47,7 @@ def ratios(block: Block, point: Point) -> Arrays:
     for _ in range(point.before):
         stack.descend_(start, x, y, rates)
     setting, course = (stack, start, x, y), {"rates": rates, "steps": point.steps}
-    own = flows.descent(*setting, **course)
+    own = flows.descent_path(*setting, **course)
     plain = flows.gradient_flow(*setting, **course, parts=PARTS)
     central = flows.central_flow(*setting, **course, parts=PARTS)
 
@@ -55,7 +55,7 @@ def ratios(block: Block, point: Point) -> Arrays:
         return values[:, point.steps // 2 :].mean(1)
 
     def sharpness(at: Tensor) -> Tensor:
-        return edges.top_eigenvalues(stack, edges.unflatten(at, start), x, y, steps=PRODUCTS).values
+        return edges.top_eigenvalues(stack, edges.shaped_like(at, start), x, y, steps=PRODUCTS).values
 
     between = own.parameters - central.path.parameters
     # a network that no longer sharpens, or diverges, has left the edge: it counts as not predicted
@@ -184,7 +184,7 @@ CLAIMS = (
         ),
         statement=r"P\big(S(v(t)) > S(v(0))\big) = 1 \quad\text{along gradient flow from the edge}",
         says="Gradient flow from parameters at the edge of stability raises the largest eigenvalue of the Hessian of "
-        "every network.",
+        "nearly every network.",
         experiment=PATHS,
         score="sharpened",
         rivals={"never": lambda _: 0.0, "chance": lambda _: 0.5},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.training import edges, grids, stacks, steepest
+from simulate.training import edges, grids, scaled_training, stacks, steepest
 from theory.learning_rates import edge_of_stability
 from verify.claims.trained_networks import SINGLE, batches_of, drawn_images, training_sets
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Tier, as_stated
@@ -29,7 +29,7 @@ def _normal(block: Block, networks: Tensor, like: Tensor) -> Tensor:
     return torch.from_numpy(np.stack(drawn)).to(like)
 
 
-def levels(block: Block, point: Point) -> Arrays:
+def late_sharpness(block: Block, point: Point) -> Arrays:
     """Generalised sharpness and largest eigenvalue, mean over the looks, of each network at each rate."""
     import torch
 
@@ -51,7 +51,7 @@ def levels(block: Block, point: Point) -> Arrays:
         random = [[_normal(block, networks, p) for p in own] for _ in range(STARTS)]
         found = steepest.generalised_sharpness(*setting, norm=point.norm, starts=random, steps=PRODUCTS)
         gradients = stack.losses_and_gradients(own, *setting[2:])[1]
-        dual = steepest.inner(gradients, steepest.NORMS[point.norm](gradients))
+        dual = scaled_training.inner(gradients, steepest.NORMS[point.norm](gradients), 1)
         return {
             "sharpness": found / dual if point.normalised else found,
             "eigenvalue": edges.top_eigenvalues(*setting, steps=PRODUCTS).values,
@@ -75,10 +75,10 @@ def levels(block: Block, point: Point) -> Arrays:
     return found | {"at the edge": (np.abs(level - 1) < point.within).astype(float)}
 
 
-def courses(block: Block, point: Point) -> Arrays:
+def sharpness_courses(block: Block, point: Point) -> Arrays:
     """Both over 2/eta after each number of steps, at the one rate of the point."""
     (rate,) = point.rate
-    rows = [levels(block, point | {"looks": (look,)}) for look in point.looks]
+    rows = [late_sharpness(block, point | {"looks": (look,)}) for look in point.looks]
     return {
         name: np.concatenate([row[name] for row in rows], 1) * rate / 2
         for name in ("sharpness", "eigenvalue")
@@ -89,7 +89,7 @@ def _experiment(name: str, seconds: float, **setting: Any) -> Experiment:
     return Experiment(
         id=f"steepest/{name}",
         replicate="one perceptron with its images and random labels, trained at two rates",
-        simulate=levels,
+        simulate=late_sharpness,
         single=SINGLE,
         points=(Point(images="digits", **setting),),
         budget=384,
@@ -258,7 +258,7 @@ OBSERVATIONS = (
         note="The generalised sharpness rises to 2/eta or above and stays there. The largest eigenvalue does not: it "
         "is a quarter of 2/eta for the spectral norm, above it for blocks, and less than a hundredth for signs.",
         replicate="one perceptron with its images and random labels",
-        simulate=courses,
+        simulate=sharpness_courses,
         single=SINGLE,
         points=tuple(
             Point(
