@@ -176,6 +176,7 @@ CLAIMS = (
     Claim(
         id="central_flows/sharpening",
         **EVERY,
+        pilot=PILOT,
         entries=("L4",),
         source=f"{DAMIAN}, section 1; Cohen et al. (2021), arXiv 2103.00065",
         passage=as_stated(
