@@ -37,7 +37,7 @@ def hessian_products(
     >>> hessian_products(stack, weights, x, torch.zeros(1, 2, 1), [torch.tensor([[[1.0, 0.0]]])])
     [tensor([[[5.0000, 0.5000]]])]
     """
-    return _Products(stack, parameters, inputs, targets)(vectors)
+    return Products(stack, parameters, inputs, targets)(vectors)
 
 
 def gradient_curvatures(
@@ -52,8 +52,8 @@ def gradient_curvatures(
     >>> gradient_curvatures(stack, weights, torch.full((1, 1, 1), 2.0), torch.zeros(1, 1, 1))
     (tensor([64.]), tensor([16.]))
     """
-    products = _Products(stack, parameters, inputs, targets)
-    gradients, images = _flat(products.gradients), _flat(products(products.gradients))
+    products = Products(stack, parameters, inputs, targets)
+    gradients, images = flatten(products.gradients), flatten(products(products.gradients))
     return (gradients * images).sum(1), (gradients * gradients).sum(1)
 
 
@@ -106,15 +106,15 @@ def top_eigenvalues(
     >>> torch.testing.assert_close(found.values, expected[-1:])
     """
     steps = _checks.natural("steps", steps)
-    products = _Products(stack, parameters, inputs, targets)
-    first = _flat(products.gradients if start is None else start)
-    scale = 1.0 if scales is None else _flat(scales)
+    products = Products(stack, parameters, inputs, targets)
+    first = flatten(products.gradients if start is None else start)
+    scale = 1.0 if scales is None else flatten(scales)
     steps = min(steps, first.shape[1])
     basis = first.new_empty(len(first), steps, first.shape[1])
     basis[:, 0] = _unit(first)
     diagonal, off_diagonal = list[Tensor](), list[Tensor]()
     for step in range(steps):
-        image = _flat(products(_unflatten(basis[:, step] * scale, parameters))) * scale
+        image = flatten(products(shaped_like(basis[:, step] * scale, parameters))) * scale
         diagonal.append((image * basis[:, step]).sum(1))
         size, known = image.norm(dim=1), basis[:, : step + 1]
         # the parts along the last two directions are known; the rest of these and others, left by rounding, goes after
@@ -140,7 +140,7 @@ def top_eigenvalues(
         found = found + (upper + upper.mT)
     values, vectors = torch.linalg.eigh(found)
     top = (vectors[:, None, :, -1] @ basis)[:, 0]
-    return Top(values[:, -1], (off_diagonal[-1] * vectors[:, -1, -1]).abs(), _unflatten(top, parameters))
+    return Top(values[:, -1], (off_diagonal[-1] * vectors[:, -1, -1]).abs(), shaped_like(top, parameters))
 
 
 _ROUNDING = 64
@@ -150,8 +150,8 @@ _ROUNDING = 64
 _TINY = 1e-30
 
 
-class _Products:
-    """Products with the Hessians of a stack; the first backward pass is shared."""
+class Products:
+    """Products with the Hessians of a stack, and the gradients; the first backward pass is shared."""
 
     def __init__(self, stack: Stack, parameters: Parameters, inputs: Tensor, targets: Tensor) -> None:
         with torch.enable_grad():
@@ -162,6 +162,7 @@ class _Products:
         self.gradients = [g.detach() for g in self._slopes]
 
     def __call__(self, vectors: Parameters) -> list[Tensor]:
+        """Return H v for each network, shaped like the parameters."""
         with torch.enable_grad():
             found = torch.autograd.grad(
                 self._slopes, self._at, list(vectors), retain_graph=True, materialize_grads=True
@@ -169,11 +170,13 @@ class _Products:
         return [f.detach() for f in found]
 
 
-def _flat(tensors: Parameters) -> Tensor:
+def flatten(tensors: Parameters) -> Tensor:
+    """Return parameters, each (n, ...), as one vector for each network, (n, P)."""
     return torch.cat([t.flatten(1) for t in tensors], 1)
 
 
-def _unflatten(flat: Tensor, like: Parameters) -> list[Tensor]:
+def shaped_like(flat: Tensor, like: Parameters) -> list[Tensor]:
+    """Return vectors (n, P) as parameters shaped like others."""
     parts = flat.split([p[0].numel() for p in like], 1)
     return [part.view(len(flat), *p.shape[1:]) for part, p in zip(parts, like, strict=True)]
 

@@ -1,13 +1,14 @@
 r"""Where gradient descent hovers when its rate is large for the curvature that it meets, with and without batches.
 
-===================  =======================================  ==========================================================
-name                 symbol                                   source
-===================  =======================================  ==========================================================
-`edge`               S = 2/eta                                Cohen et al. (2021); Damian, Nichani and Lee (2023)
-`oscillation`        E x^2 = 2 alpha/beta                     Damian et al. (2023), section 4, as a mean over time
-`sharpness_gap`      2/eta - S = eta beta sigma^2/(4 alpha)   Liao, Kolomvaki and Kyrillidis (2026), arXiv 2604.21016
-`noise_kernel_norm`  K = sum eta l/(2 - eta l)/b              Agarwala and Pennington (2024), arXiv 2404.19261
-===================  =======================================  ==========================================================
+===========================  =======================================  ==================================================
+name                         symbol                                   source
+===========================  =======================================  ==================================================
+`edge`                       S = 2/eta                                Cohen et al. (2021); Damian et al. (2023)
+`oscillation`                E x^2 = 2 alpha/beta                     Damian et al. (2023), section 4, as a time mean
+`sharpness_gap`              2/eta - S = eta beta sigma^2/(4 alpha)   Liao, Kolomvaki and Kyrillidis (2026)
+`noise_kernel_norm`          K = sum eta l/(2 - eta l)/b              Agarwala and Pennington (2024), arXiv 2404.19261
+`stationary_preconditioner`  P_i = sum_j |H_ij| / 2                   Cohen et al. (2025), arXiv 2410.24206, solved
+===========================  =======================================  ==================================================
 
 With x along the top eigenvector u of the Hessian and S its eigenvalue, descent with noise n_t of variance sigma^2 in
 the gradient along u does, to leading order,
@@ -28,7 +29,7 @@ from numpy.typing import ArrayLike
 from theory._checks import Floats, closed_form, nonnegative, positive, require, together
 from theory.batch_hessian.sampling import inverse_size
 
-__all__ = ["edge", "noise_kernel_norm", "oscillation", "sharpness_gap"]
+__all__ = ["edge", "noise_kernel_norm", "oscillation", "sharpness_gap", "stationary_preconditioner"]
 
 
 @closed_form
@@ -193,3 +194,43 @@ def noise_kernel_norm(
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
     )
     return summed * inverse
+
+
+@closed_form
+def stationary_preconditioner(*, curvature: ArrayLike, coupling: ArrayLike) -> Floats:
+    r"""Preconditioner :math:`P_i = \sqrt{\nu_i}/\eta` of RMSprop at a minimum, :math:`\sum_j|H_{ij}|/2`.
+
+    It solves min tr P over diagonal P with H <= 2P, if some signs s of the weights make every s_i H_ij s_j of i != j
+    nonnegative: then (2P - H) s = 0, where 2P - H is diagonally dominant, and tr(2P) >= s'Hs for every such P.
+
+    Parameters
+    ----------
+    curvature
+        H_ii, positive: second derivative by one weight.
+    coupling
+        Sum of |H_ij| over the other weights j, at least 0; broadcast against `curvature`.
+
+    Returns
+    -------
+    P_i of the broadcast shape, in the unit of the curvature. It does not depend on the learning rate.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    References
+    ----------
+    Cohen, Damian, Talwalkar, Kolter and Lee (2025), Understanding optimization in deep learning with central flows,
+    arXiv 2410.24206: the convex program of the stationary preconditioner, without its term in the gradient, which is
+    0 at a minimum. The solution is derived above.
+
+    Examples
+    --------
+    The Hessian [[3, -0.8], [-0.8, 1.2]]:
+
+    >>> stationary_preconditioner(curvature=[3.0, 1.2], coupling=0.8)
+    array([1.9, 1. ])
+    """
+    curvature, coupling = together(curvature=(positive, curvature), coupling=(nonnegative, coupling))
+    return (curvature + coupling) / 2

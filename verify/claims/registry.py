@@ -88,6 +88,8 @@ OWN = (
     "noise_scale",
     "adam_limit",
     "width",
+    "central_flows",
+    "steepest",
 )
 
 TOGETHER = frozenset({"granziol2022", "beyond"})

@@ -136,6 +136,7 @@ FUNCTIONS: dict[str, str] = {
     "learning_rates.edge_of_stability.noise_kernel_norm": "3,0.7 --rate 0.2 --batch-size 4 --dataset-size 30",
     "learning_rates.edge_of_stability.oscillation": "--sharpening 0.5 --stabilisation 8.1",
     "learning_rates.edge_of_stability.sharpness_gap": "0.25 --noise 0.02 --sharpening 0.1 --stabilisation 40",
+    "learning_rates.edge_of_stability.stationary_preconditioner": "--curvature 3,1.2 --coupling 0.8",
     "learning_rates.catapult.step": "2.1 3 --rate 0.5 --width 4",
     "learning_rates.catapult.largest_product": "",
     "learning_rates.catapult.growth_steps": "3 --ratio 16",

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 from theory import learning_rates
 from theory.batch_hessian import batch_eigenvalue
 from theory.learning_rates import (
+    edge_of_stability,
     heavy_ball,
     linear_then_flat,
     mean_square_limit,
@@ -138,3 +139,19 @@ def test_best_nesterov_at_its_ends() -> None:
     assert learning_rates.best_nesterov(1.0, 1e-308).contraction <= 1
     nearly = learning_rates.best_nesterov(1.0, 1 - 1e-15)
     assert_allclose(nearly.contraction, 3 * 1e-15 / 8, rtol=0.2)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_stationary_preconditioner_has_the_least_trace(seed: int) -> None:
+    """At the edge of H <= 2P along the signs; diagonal matrices with less trace are not feasible."""
+    rng = np.random.default_rng(seed)
+    signs = np.array([1.0, -1.0, -1.0, 1.0])
+    off = np.triu(rng.uniform(0.1, 1.0, (4, 4)), 1)
+    hessian = (off + off.T) * np.outer(signs, signs) + np.diag(rng.uniform(0.2, 2.0, 4))
+    coupling = np.abs(hessian).sum(1) - np.diag(hessian)
+    found = edge_of_stability.stationary_preconditioner(curvature=np.diag(hessian), coupling=coupling)
+    assert_allclose(np.linalg.eigvalsh(2 * np.diag(found) - hessian)[0], 0.0, atol=1e-12)
+    for _ in range(200):
+        other = found * np.exp(0.3 * rng.standard_normal(4))
+        other *= 0.999 * found.sum() / other.sum()
+        assert np.linalg.eigvalsh(2 * np.diag(other) - hessian)[0] < 0

@@ -49,6 +49,10 @@ WITHOUT = {
         "perceptrons.own_direction.sample_pairs perceptrons.own_direction.statistics "
         "perceptrons.own_direction.top_eigenvectors training.edges.gradient_curvatures"
     ),
+    "a unit test holds it to closed forms and automatic differentiation": (
+        "training.edges.flatten training.edges.shaped_like training.flows.central_flow training.flows.descent_path "
+        "training.flows.gradient_flow training.steepest.Steepest training.steepest.generalised_sharpness"
+    ),
     "properties hold the same numbers of networks without convolutions or images": (
         "modules.logit_kernel.logit_kernel networks.LeNet5"
     ),
