@@ -88,6 +88,7 @@ OWN = (
     "noise_scale",
     "adam_limit",
     "width",
+    "warm_up",
 )
 
 TOGETHER = frozenset({"granziol2022", "beyond"})

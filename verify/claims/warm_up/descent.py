@@ -1,0 +1,372 @@
+"""Warm-up under full-batch gradient descent: the rates that train, and the sharpness meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simulate.monte_carlo import Block, Point
+from simulate.training import edges, grids, rules, stacks
+from theory.learning_rates import edge_of_stability
+from verify.claims.trained_networks import (
+    LOST,
+    SINGLE,
+    below_constants,
+    centred_images,
+    full_batches,
+    normal_perceptrons,
+)
+from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, as_stated
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+WARMUP = "Kalra and Barkeshli (2024), arXiv 2406.09405"
+PHASES = "Kalra and Barkeshli (2023), arXiv 2302.12250"
+CRITICAL = "Kalra et al. (2026), arXiv 2601.16979"
+
+PRODUCTS = 14
+"""Hessian products for its largest eigenvalue."""
+
+GAIN = {"relu": 2.0, "tanh": 1.0}
+"""Variance of a weight times the number of inputs."""
+
+
+def drawn(block: Block, point: Point, hidden: Sequence[int]) -> tuple[stacks.Perceptrons, list[Tensor]]:
+    """Networks at their start, with the squared error."""
+    start = normal_perceptrons(block, (64, *hidden, 10), GAIN[point.activation])
+    return stacks.Perceptrons(point.activation, "squared error", bias=False), start
+
+
+def sharpness(stack: stacks.Perceptrons, parameters: Any, samples: grids.TrainingSets) -> Tensor:
+    """Largest eigenvalue of the Hessian over all samples of each network."""
+    x, y = whole(samples)
+    return edges.top_eigenvalues(stack, parameters, x, y, steps=PRODUCTS).values
+
+
+def whole(samples: grids.TrainingSets) -> tuple[Tensor, Tensor]:
+    """All samples of each network, (R, N, ...)."""
+    return samples.inputs.view(-1, samples.each, 64), samples.targets.view(-1, samples.each)
+
+
+def octaves(
+    stack: stacks.Perceptrons,
+    start: list[Tensor],
+    samples: grids.TrainingSets,
+    rates: Tensor,
+    point: Point,
+    rule: rules.Rule = rules.SGD,
+    warmups: Sequence[int] = (1,),
+) -> Tensor:
+    """How many of rates (R, K), each twice the one before, train after each warm-up, (R, T)."""
+    import torch
+
+    count = len(rates)
+    lengths = torch.tensor(warmups, device=rates.device).repeat_interleave(rates.shape[1])
+    run = grids.train(
+        stack,
+        start,
+        samples,
+        full_batches(samples, count),
+        rates=rates.repeat(1, len(warmups)),
+        steps=point.steps,
+        warmup=lengths.expand(count, -1),
+        rule=rule,
+        lost=LOST,
+    )
+    return below_constants(stack, run, samples).view(count, len(warmups), -1).sum(2).double()
+
+
+def largest_rates(block: Block, point: Point) -> Arrays:
+    """Growth of the largest rate with the warm-up, and how much less it gains if the last layer starts at 0."""
+    import torch
+
+    samples = centred_images(block, point)
+    stack, sharp = drawn(block, point, point.hidden)
+    ladder = point.low * 2.0 ** torch.arange(point.rungs, device=block.device)
+    found = [
+        octaves(
+            stack,
+            start,
+            samples,
+            ladder / sharpness(stack, start, samples)[:, None],
+            point,
+            warmups=point.warmups,
+        )
+        for start in (sharp, [*sharp[:-1], torch.zeros_like(sharp[-1])])
+    ]
+    gain, flat = (each[:, -1] - each[:, 0] for each in found)
+    short, long = point.warmups[-2:]
+    return {"growth": (found[0][:, -1] - found[0][:, -2]) / np.log2(long / short), "less": gain - flat}
+
+
+def during_warmup(block: Block, point: Point) -> Arrays:
+    """Rate times sharpness after some steps of a warm-up; 0 where a run is lost."""
+    import torch
+
+    samples = centred_images(block, point)
+    stack, start = drawn(block, point, point.hidden)
+    rates = (point.target / sharpness(stack, start, samples))[:, None]
+
+    def watch(_: int, cells: grids.Cells) -> dict[str, Tensor]:
+        x, y = (part[cells.places] for part in whole(samples))
+        return {"top": edges.top_eigenvalues(stack, cells.parameters, x, y, steps=PRODUCTS).values}
+
+    run = grids.train(
+        stack,
+        start,
+        samples,
+        full_batches(samples, len(block)),
+        rates=rates,
+        steps=max(point.looks),
+        warmup=torch.full_like(rates, point.warmup),
+        watch=watch,
+        at=point.looks,
+    )
+    shares = torch.tensor(point.looks, device=block.device) / point.warmup
+    return {"level": (run.watched["top"][:, 0] * rates * shares).nan_to_num()}
+
+
+def early_changes(block: Block, point: Point) -> Arrays:
+    """By how many octaves more the sharpness falls early, from each shape of network to the next."""
+    import torch
+
+    samples, found = centred_images(block, point), []
+    for hidden in point.shapes:
+        stack, start = drawn(block, point, hidden)
+        before = sharpness(stack, start, samples)
+        rates = (point.product / before)[:, None]
+        run = grids.train(
+            stack, start, samples, full_batches(samples, len(block)), rates=rates, steps=point.steps
+        )
+        after = sharpness(stack, run.cells.parameters, samples)
+        found.append((after / before).log2())
+    return {"falls": -torch.stack(found, 1).diff(dim=1).double()}
+
+
+def critical_sharpness(block: Block, point: Point) -> Arrays:
+    """Critical sharpness late in training at each rate, mean over the steps looked at, with random labels.
+
+    It counts as 0 where no rate that is tried raises the loss.
+    """
+    import torch
+
+    samples = centred_images(block, point)
+    labels = np.concatenate([rng.integers(10, size=point.samples) for rng in block.streams])
+    samples = samples._replace(targets=torch.from_numpy(labels).to(block.device))
+    stack, start = drawn(block, point, point.hidden)
+    rates = torch.tensor(point.rate, device=block.device).expand(len(block), -1)
+
+    def watch(_: int, cells: grids.Cells) -> dict[str, Tensor]:
+        x, y = (part[cells.networks(len(point.rate))] for part in whole(samples))
+        tried = rates.flatten()[cells.places, None] * 2 ** (torch.arange(-4, 5, device=block.device) / 2)
+        return {"critical": 2 / edges.critical_rates(stack, cells.parameters, x, y, tried=tried)}
+
+    run = grids.train(
+        stack,
+        start,
+        samples,
+        full_batches(samples, len(block)),
+        rates=rates,
+        steps=max(point.looks),
+        watch=watch,
+        at=point.looks,
+    )
+    return {"critical": run.watched["critical"].nan_to_num().mean(2).double()}
+
+
+LARGEST = Experiment(
+    id="warm_up/largest-rates",
+    replicate="one perceptron with 16 digits, from two starts, at each rate of a ladder and each warm-up",
+    simulate=largest_rates,
+    single=SINGLE,
+    points=(
+        Point(activation="relu", hidden=(16, 16), samples=16, low=4.0, rungs=7, warmups=(1, 8, 32), steps=80),
+    ),
+    budget=384,
+    seconds=2.0,
+    data="digits",
+)
+DURING = Experiment(
+    id="warm_up/during",
+    replicate="one perceptron with its digits, trained through a warm-up",
+    simulate=during_warmup,
+    single=SINGLE,
+    points=(
+        Point(
+            activation="tanh",
+            hidden=(16, 16),
+            samples=16,
+            target=17,
+            warmup=400,
+            looks=(120, 200, 280, 360),
+        ),
+    ),
+    budget=384,
+    seconds=1.0,
+    data="digits",
+)
+EARLY = Experiment(
+    id="warm_up/early",
+    replicate="three perceptrons of unlike shape on the same 16 digits",
+    simulate=early_changes,
+    single=SINGLE,
+    points=(
+        Point(
+            activation="relu",
+            shapes=((64,), (64,) * 3, (20,) * 3),
+            samples=16,
+            product=1.3,
+            steps=10,
+            changed=("deeper", "narrower"),
+        ),
+    ),
+    budget=384,
+    seconds=1.0,
+    data="digits",
+)
+CRITICALLY = Experiment(
+    id="warm_up/critical",
+    replicate="one perceptron with 64 digits and random labels, trained at two rates",
+    simulate=critical_sharpness,
+    single=SINGLE,
+    points=(
+        Point(
+            activation="tanh",
+            hidden=(16, 16),
+            samples=64,
+            rate=(0.3, 0.47),
+            looks=tuple(range(300, 323, 3)),
+        ),
+    ),
+    budget=384,
+    seconds=2.0,
+    data="digits",
+)
+
+CLAIMS = (
+    Claim(
+        id="warm_up/longer-warm-up",
+        entries=("M1",),
+        source=f"{WARMUP}, abstract",
+        passage=as_stated(
+            "the overwhelming benefit of warmup arises from allowing the network to tolerate larger",
+            "abstract",
+        ),
+        statement=r"\frac{\log \eta_{max}(4T) - \log \eta_{max}(T)}{\log 4} \ge 0.2 \quad (T = 8)",
+        says="The largest target rate that trains small ReLU networks grows with the length of the warm-up.",
+        experiment=LARGEST,
+        kind=Kind.AT_LEAST,
+        score="growth",
+        predict=lambda _: 0.2,
+        margin=0.1,
+        relative=False,
+        margin_reason="half of the bound, so that the largest rate grows by a tenth of an octave in each at least",
+        rivals={"in proportion": lambda _: 1.0, "as its square": lambda _: 2.0},
+        no_theory=NoTheory.CONSTANT,
+        pilot="networks and bound: 0.45 on the first 32",
+        quantity="exponent of the largest rate in the length of the warm-up",
+    ),
+    Claim(
+        id="warm_up/flat-starts-gain-less",
+        entries=("M2",),
+        source=f"{WARMUP}, abstract; that flat starts gain less, by accounts of others",
+        passage=as_stated("which in turn depends on the initialization and parameterization", "abstract"),
+        statement=r"\log_2 \frac{\eta_{max}(T)}{\eta_{max}(1)}\Big|_{W_L \sim N} - "
+        r"\log_2 \frac{\eta_{max}(T)}{\eta_{max}(1)}\Big|_{W_L = 0} \ge 1 \quad (T = 32)",
+        symbols={"W_L": "weights of the last layer at the start"},
+        says="Where the last layer starts at zero, a warm-up of 32 steps raises the largest rate by a factor less "
+        "than half of what it is elsewhere.",
+        experiment=LARGEST,
+        kind=Kind.AT_LEAST,
+        score="less",
+        predict=lambda _: 1.0,
+        margin=0.25,
+        relative=False,
+        margin_reason="a quarter of an octave, a fifth of a factor",
+        rivals={"eightfold": lambda _: 3.0, "sixteenfold": lambda _: 4.0},
+        no_theory=NoTheory.CONSTANT,
+        pilot="networks and bound: 1.9 on the first 32",
+        quantity="octaves that a flat start gains less",
+        logarithm="2",
+    ),
+    Claim(
+        id="warm_up/sharpness-follows-the-rate",
+        entries=("M3",),
+        source=f"{WARMUP}, abstract; that it follows 2 over the rate, by accounts of others",
+        passage=as_stated(
+            "by forcing the network to more well-conditioned areas of the loss landscape", "abstract"
+        ),
+        statement=r"\eta_t \lambda_1(t) = 2 \quad\text{under linear warm-up, at the edge}",
+        says="Once it is at the edge, the sharpness falls during a linear warm-up as two over the rate of the step.",
+        experiment=DURING,
+        score="level",
+        along="looks",
+        predict=lambda _: float(edge_of_stability.edge(1.0)),
+        margin=0.25,
+        margin_reason="at a constant rate it hovers up to a fifth above, and here the rate still grows",
+        pilot="networks, steps and looks: 1.12 to 1.19 times the edge on the first 32",
+        rivals={
+            "the sharpness of the first look": lambda p: 2.0 * p.looks / 120,
+            "2 over the target rate": lambda p: 2.0 * p.looks / p.warmup,
+        },
+        quantity="rate times the sharpness",
+    ),
+    Claim(
+        id="warm_up/early-fall",
+        entries=("M6",),
+        source=f"{PHASES}, abstract",
+        passage=as_stated(
+            "sharpness decreases at early times, as d and 1/w are increased",
+            "abstract, without its dollar signs",
+        ),
+        statement=r"\mathbb{E} \log_2 \frac{\lambda_1(10)}{\lambda_1(0)}\Big|_{d, w} - "
+        r"\mathbb{E} \log_2 \frac{\lambda_1(10)}{\lambda_1(0)}\Big|_{3d, w \text{ or } d, w/3} \ge 0.2",
+        symbols={"d": "hidden layers", "w": "width"},
+        says="In ten steps at 1.3 over the sharpness, it falls more in ReLU networks of three hidden layers than of "
+        "one, and more at width 20 than at 64.",
+        experiment=EARLY,
+        kind=Kind.AT_LEAST,
+        score="falls",
+        along="changed",
+        predict=lambda _: 0.2,
+        margin=0.1,
+        relative=False,
+        margin_reason="half of the bound",
+        rivals={"a halving each": lambda _: 1.0, "a quarter each": lambda _: 2.0},
+        no_theory=NoTheory.CONSTANT,
+        pilot="that ReLU is judged, shapes and bound: 0.5 and 0.4 on the first 32, and 0.04 with tanh",
+        quantity="octaves by which the sharpness falls more than in the network before",
+        logarithm="2",
+    ),
+    Claim(
+        id="warm_up/critical-sharpness",
+        entries=("M7",),
+        source=f"{CRITICAL}, abstract",
+        passage=as_stated(
+            "captures well-documented Hessian sharpness phenomena, including progressive sharpening and Edge of "
+            "Stability",
+            "abstract",
+        ),
+        statement=r"\overline{2 / \eta_c} = 2/\eta,\quad \eta_c = \min\{\rho : "
+        r"L(\theta - \rho \nabla L) > L(\theta)\}",
+        symbols={r"\eta_c": "critical rate", r"\rho": "rate that is tried", r"\theta": "weights"},
+        says="At the edge of stability under gradient descent at a constant rate, the critical sharpness is two over "
+        "the rate, within three hundredths.",
+        experiment=CRITICALLY,
+        score="critical",
+        along="rate",
+        predict=lambda p: float(edge_of_stability.edge(p.rate)),
+        margin=0.03,
+        margin_reason="the loss falls from step to step, by a hundredth of what would tell the rates apart",
+        pilot="rates, labels and steps: 0.99 of the edge on the first 32, whose largest eigenvalue was 1.05 of it",
+        rivals={
+            "one level for all": lambda _: float(edge_of_stability.edge(0.3)),
+            "half of it": lambda p: float(edge_of_stability.edge(p.rate)) / 2,
+            "a tenth above": lambda p: 1.1 * float(edge_of_stability.edge(p.rate)),
+        },
+        quantity="critical sharpness, mean over time",
+    ),
+)
