@@ -29,7 +29,11 @@ ENTRIES = (
     Entry(
         "M5", "warm-up and GI-Adam raise the largest rate of Adam", scope="small ReLU perceptrons on digits"
     ),
-    Entry("M6", "early in training the sharpness falls more in deeper and in narrower networks", scope=SMALL),
+    Entry(
+        "M6",
+        "the early fall of the sharpness, and the critical rate, grow with depth and 1 over width",
+        scope="small ReLU perceptrons on digits",
+    ),
     Entry("M7", "critical sharpness is at the edge of stability", scope=SMALL),
     Entry(
         "M8",
