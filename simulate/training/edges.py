@@ -58,7 +58,7 @@ def gradient_curvatures(
 
 
 @torch.no_grad()
-def critical_rates(
+def rising_rates(
     stack: Stack, parameters: Parameters, inputs: Tensor, targets: Tensor, *, tried: Tensor
 ) -> Tensor:
     """Return the smallest rate at which a step of gradient descent raises the loss, for each network, (n,).
@@ -88,7 +88,7 @@ def critical_rates(
     >>> from simulate.training.stacks import Perceptrons
     >>> stack, weights = Perceptrons("relu", "squared error", bias=False), [torch.ones(1, 1, 1)]
     >>> x, rates = torch.full((1, 1, 1), 2.0), torch.tensor([[0.2, 0.4, 0.8]])
-    >>> critical_rates(stack, weights, x, torch.zeros(1, 1, 1), tried=rates)
+    >>> rising_rates(stack, weights, x, torch.zeros(1, 1, 1), tried=rates)
     tensor([0.5000])
     """
     before, gradients = stack.losses_and_gradients(parameters, inputs, targets)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from simulate.training.edges import critical_rates, gradient_curvatures, hessian_products, top_eigenvalues
+from simulate.training.edges import gradient_curvatures, hessian_products, rising_rates, top_eigenvalues
 from simulate.training.stacks import Perceptrons, perceptrons_at_start
 
 SAMPLES = 7
@@ -93,7 +93,7 @@ def test_a_space_that_closes_early_gives_its_own_largest_eigenvalue():
 def test_a_step_at_the_critical_rate_leaves_the_loss_as_it_was(setting):
     stack, start, x, y = setting
     tried = (0.1 * 1.01 ** torch.arange(800, dtype=torch.float64)).expand(2, -1)
-    found = critical_rates(stack, start, x, y, tried=tried)
+    found = rising_rates(stack, start, x, y, tried=tried)
     for network in range(2):
         each, theta = loss_of(setting, network), flat(start, network)
         gradient, _ = derivatives(setting, network)
@@ -103,4 +103,4 @@ def test_a_step_at_the_critical_rate_leaves_the_loss_as_it_was(setting):
 
 def test_a_critical_rate_outside_of_what_is_tried_is_not_a_number(setting):
     tried = torch.tensor([[1e-4, 1e-3], [1e4, 1e5]], dtype=torch.float64)
-    assert critical_rates(*setting, tried=tried).isnan().all()
+    assert rising_rates(*setting, tried=tried).isnan().all()

