@@ -389,8 +389,8 @@ CLAIMS = (
         predict=lambda p: float(edge_of_stability.edge(p.rate)),
         margin=0.03,
         margin_reason="the loss falls from step to step, by a hundredth of what would tell the rates apart",
-        pilot="rates, labels and steps, between too few to be at the edge and rates that lose networks: 0.99 of the edge "
-        "on the first 32, whose largest eigenvalue was 1.05 of it",
+        pilot="rates, labels and steps, between too few to be at the edge and rates that lose networks: 0.99 of it "
+        "on the first 32, where the largest eigenvalue was 1.05 of it",
         rivals={
             "one level for all": lambda _: float(edge_of_stability.edge(0.3)),
             "half of it": lambda p: float(edge_of_stability.edge(p.rate)) / 2,
