@@ -123,7 +123,7 @@ CLAIMS = (
         no_theory=NoTheory.CONSTANT,
         pilot="bound, and that ReLU is judged: 2.7 octaves at 128 steps and 3.7 with GI-Adam on the first 16, where "
         "with tanh Adam trained at nearly every rate without either",
-        quantity="octaves that the largest rate gains",
+        quantity="logarithm of the gain in the largest rate",
         logarithm="2",
     ),
 )

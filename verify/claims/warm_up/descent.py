@@ -309,7 +309,7 @@ CLAIMS = (
         rivals={"eightfold": lambda _: 3.0, "sixteenfold": lambda _: 4.0},
         no_theory=NoTheory.CONSTANT,
         pilot="networks and bound: 1.9 on the first 32",
-        quantity="octaves that a flat start gains less",
+        quantity="logarithm of the gain over that of a flat start",
         logarithm="2",
     ),
     Claim(
@@ -336,7 +336,7 @@ CLAIMS = (
             "2 over the target rate": lambda p: float(np.log2(2 * p.looks / p.warmup)),
         },
         logarithm="2",
-        quantity="octaves of the rate times the sharpness",
+        quantity="logarithm of the rate times the sharpness",
     ),
     Claim(
         id="warm_up/depth-over-width",
@@ -366,7 +366,7 @@ CLAIMS = (
         rivals={"twofold each": lambda _: 1.0, "fourfold each": lambda _: 2.0},
         no_theory=NoTheory.CONSTANT,
         pilot="that ReLU is judged, shapes and bound: 0.5 and 0.8, then 0.5 and 1.8 on the first 32",
-        quantity="octaves by which it grows",
+        quantity="logarithm of the growth from shape to shape",
         logarithm="2",
     ),
     Claim(
