@@ -57,6 +57,57 @@ def gradient_curvatures(
     return (gradients * images).sum(1), (gradients * gradients).sum(1)
 
 
+@torch.no_grad()
+def rising_rates(
+    stack: Stack, parameters: Parameters, inputs: Tensor, targets: Tensor, *, tried: Tensor
+) -> Tensor:
+    """Return the smallest rate at which a step of gradient descent raises the loss, for each network, (n,).
+
+    Found between two rates that are tried, so that it is exact for a quadratic loss: the change of the loss over the
+    rate is interpolated.
+
+    Parameters
+    ----------
+    stack, parameters, inputs, targets
+        n networks, each on its own samples.
+    tried
+        Rising rates (n, K), K at least 2.
+
+    Returns
+    -------
+    NaN where the loss rises at the smallest rate tried or at none.
+
+    References
+    ----------
+    Kalra et al. (2026), arXiv 2601.16979: the critical learning rate, 2 over the critical sharpness.
+
+    Examples
+    --------
+    For L = (2 w)^2 / 2 at w = 1 it is 2 over the curvature, 4.
+
+    >>> from simulate.training.stacks import Perceptrons
+    >>> stack, weights = Perceptrons("relu", "squared error", bias=False), [torch.ones(1, 1, 1)]
+    >>> x, rates = torch.full((1, 1, 1), 2.0), torch.tensor([[0.2, 0.4, 0.8]])
+    >>> rising_rates(stack, weights, x, torch.zeros(1, 1, 1), tried=rates)
+    tensor([0.5000])
+    """
+    before, gradients = stack.losses_and_gradients(parameters, inputs, targets)
+    slopes: list[Tensor] = []
+    for rates in tried.unbind(1):
+        moved = [
+            p - rates.view(-1, *[1] * (p.ndim - 1)) * g for p, g in zip(parameters, gradients, strict=True)
+        ]
+        after = stack.losses(stack.outputs(moved, inputs), targets).flatten(1).mean(1)
+        slopes.append((after - before) / rates)
+    slope = torch.stack(slopes, 1)
+    rises = slope > 0
+    first = rises.double().argmax(1, keepdim=True)
+    below = (first - 1).clamp(min=0)
+    (low, high), (under, over) = ([t.gather(1, i)[:, 0] for i in (below, first)] for t in (tried, slope))
+    # where no rate raises the loss, and where the first one does, both ends are the same rate
+    return torch.where(first[:, 0] > 0, low - under * (high - low) / (over - under), torch.nan)
+
+
 def top_eigenvalues(
     stack: Stack,
     parameters: Parameters,

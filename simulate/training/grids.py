@@ -122,6 +122,7 @@ def train(
     *,
     rates: Tensor,
     steps: int,
+    warmup: Tensor | None = None,
     rule: Rule = SGD,
     watch: Watch | None = None,
     at: Sequence[int] = (),
@@ -143,6 +144,9 @@ def train(
         Learning rates (R, C), positive.
     steps
         Number of steps, at least 1.
+    warmup
+        Numbers of steps (R, C), positive, over which each rate rises on a line: step t of them, counted from 1, has
+        t / warmup of it. All steps have the whole rate if None.
     rule
         Update rule.
     watch, at
@@ -171,6 +175,10 @@ def train(
     steps = _checks.natural("steps", steps)
     if rates.ndim != 2 or rates.numel() == 0 or not _checks.all_positive(rates):
         raise ValueError(f"rates must be finite and positive, (R, C), got shape {tuple(rates.shape)}")
+    if warmup is not None and (warmup.shape != rates.shape or not _checks.all_positive(warmup)):
+        raise ValueError(
+            f"warmup must be finite and positive, {tuple(rates.shape)}, got {tuple(warmup.shape)}"
+        )
     count = len(rates)
     if any(len(p) != count for p in parameters) or len(batches) != count or len(parameters) == 0:
         got = [len(p) for p in parameters], len(batches)
@@ -197,6 +205,7 @@ def train(
     )
     places = torch.arange(rates.numel(), device=like.device)
     own, each = [p.detach().repeat_interleave(shape[1], 0) for p in parameters], rates.reshape(-1).to(like)
+    lengths = torch.ones_like(each) if warmup is None else warmup.reshape(-1).to(like)
     losses = torch.full((rates.numel(), steps), math.inf, dtype=like.dtype, device=like.device)
     watched, memory = dict[str, Tensor](), Memory()
     bounds: Tensor | None = None
@@ -219,11 +228,12 @@ def train(
         with torch.no_grad():
             network = Cells(places, ()).networks(shape[1])
             x, y = samples.at(network, batch[network])
+            now = each * ((step + 1) / lengths).clamp(max=1.0)
             if rule.plain:
-                found = stack.descend_(own, x, y, each)
+                found = stack.descend_(own, x, y, now)
             else:
                 found, gradients = stack.losses_and_gradients(own, x, y)
-                memory = rule.step_(own, gradients, each, memory)
+                memory = rule.step_(own, gradients, now, memory)
             losses[places, step] = found
             if bounds is None:
                 # finite, since an infinite loss is not above an infinite bound
@@ -231,7 +241,7 @@ def train(
             well = found <= bounds  # false for NaN and infinity too
             if not bool(well.all()):
                 losses[places[~well], step:] = math.inf
-                places, each, bounds = places[well], each[well], None
+                places, each, lengths, bounds = places[well], each[well], lengths[well], None
                 own, memory = [p[well] for p in own], memory.of(well)
     return GridRun(
         losses.view(*shape, -1),

@@ -30,6 +30,9 @@ class Rule:
         averages corrected for their start at 0. None: they are not divided.
     damping
         Added to that root.
+    squared_start
+        Whether averages of squares start at the square of the first gradient in place of 0, as in GI-Adam (Kalra and
+        Barkeshli 2024, arXiv 2406.09405), still corrected as if from 0.
 
     Raises
     ------
@@ -55,6 +58,7 @@ class Rule:
     averaged: bool = False
     second: float | None = None
     damping: float = 1e-8
+    squared_start: bool = False
 
     def __post_init__(self) -> None:
         for name, share in (("momentum", self.momentum), ("second", self.second)):
@@ -108,8 +112,9 @@ class Rule:
         # the kernel knows one rate for all networks, so it moves zeros at rate 1
         grads = [g.contiguous() for g in gradients]  # the kernel takes numbers in memory order
         moved = [torch.zeros_like(g) for g in grads]
-        for average in (first, second):
-            average += [] if average else [torch.zeros_like(g) for g in grads]
+        if not first:
+            first += [torch.zeros_like(g) for g in grads]
+            second += [g.square() if self.squared_start else torch.zeros_like(g) for g in grads]
         device = grads[0].device
         steps = torch.full((len(grads),), float(step), dtype=torch.float32, device=device).unbind()
         torch.ops.aten._fused_adam_(

@@ -90,6 +90,7 @@ OWN = (
     "width",
     "central_flows",
     "steepest",
+    "warm_up",
 )
 
 TOGETHER = frozenset({"granziol2022", "beyond"})

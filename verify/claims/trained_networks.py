@@ -69,6 +69,38 @@ def small_networks(block: Block, point: Point) -> tuple[list[Tensor], grids.Trai
     return perceptrons_drawn(block, (64, *point.hidden, classes)), samples
 
 
+def centred_images(block: Block, point: Point) -> grids.TrainingSets:
+    """Images of 8 x 8 for each network of a block, of mean 0 at each pixel and mean square 1, with their labels."""
+    drawn, _ = drawn_images(block, point | {"images": "digits"})
+    images = [d.images - d.images.mean(0) for d in drawn]
+    return training_sets(block, [x / np.sqrt(np.mean(x**2)) for x in images], [d.labels for d in drawn])
+
+
+def normal_perceptrons(block: Block, widths: Sequence[int], variance: float) -> list[Tensor]:
+    """Perceptrons without biases, their weights normal with this variance over the number of inputs."""
+    return [
+        block.normal(out, into).float() * (variance / into) ** 0.5 for into, out in itertools.pairwise(widths)
+    ]
+
+
+def full_batches(samples: grids.TrainingSets, networks: int) -> list[trial_training.CommonBatches]:
+    """Batches of all samples for each network."""
+    return [trial_training.CommonBatches(samples=samples.each, size=samples.each)] * networks
+
+
+LOST = 1e9
+"""A catapult may raise the loss a thousandfold before it falls; descent that diverges is soon beyond this."""
+
+
+def below_constants(stack: stacks.Perceptrons, run: grids.GridRun, samples: grids.TrainingSets) -> Tensor:
+    """Whether each run ends with a squared error below that of the best constant outputs, (R, C)."""
+    from torch.nn import functional
+
+    losses, _ = grids.ends_measured(stack, run, samples)
+    shares = functional.one_hot(samples.targets.view(len(losses), -1), 10).float().mean(1)
+    return losses < (1 - shares.square().sum(1, keepdim=True)) / 2
+
+
 def batches_of(block: Block, samples: int, size: int) -> list[trial_training.CommonBatches]:
     """Batches of one size for each network of a block, the short one left out."""
     return [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from simulate.training.edges import gradient_curvatures, hessian_products, top_eigenvalues
+from simulate.training.edges import gradient_curvatures, hessian_products, rising_rates, top_eigenvalues
 from simulate.training.stacks import Perceptrons, perceptrons_at_start
 
 SAMPLES = 7
@@ -88,3 +88,19 @@ def test_a_space_that_closes_early_gives_its_own_largest_eigenvalue():
     top = top_eigenvalues(stack, weights, x, torch.zeros(1, 2, 2, dtype=torch.float64), steps=6)
     assert float(top.values) == pytest.approx(4.5) and float(top.residuals) < 1e-12
     assert float(torch.cat([v.flatten() for v in top.vectors]).norm()) == pytest.approx(1)
+
+
+def test_a_step_at_the_critical_rate_leaves_the_loss_as_it_was(setting):
+    stack, start, x, y = setting
+    tried = (0.1 * 1.01 ** torch.arange(800, dtype=torch.float64)).expand(2, -1)
+    found = rising_rates(stack, start, x, y, tried=tried)
+    for network in range(2):
+        each, theta = loss_of(setting, network), flat(start, network)
+        gradient, _ = derivatives(setting, network)
+        change = [(each(theta - r * gradient) - each(theta)).mean() for r in (found[network], tried[0, 0])]
+        assert abs(change[0] / change[1]) < 1e-3
+
+
+def test_a_critical_rate_outside_of_what_is_tried_is_not_a_number(setting):
+    tried = torch.tensor([[1e-4, 1e-3], [1e4, 1e5]], dtype=torch.float64)
+    assert rising_rates(*setting, tried=tried).isnan().all()

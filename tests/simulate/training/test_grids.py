@@ -97,6 +97,42 @@ def test_every_run_is_the_one_that_torch_makes_alone(name, own):
         assert right[network, column].item() == pytest.approx((outputs.argmax(1) == y).double().mean().item())
 
 
+@pytest.mark.parametrize("name", ["sgd", "adam"])
+def test_rates_warm_up_on_a_line_each_over_its_own_steps(name):
+    rule, made = OPTIMISERS[name]
+    start, samples, batches, warmup = (
+        _start(),
+        _samples(),
+        _batches(),
+        torch.tensor([[1.0, 4.0], [20.0, 2.5]]),
+    )
+    run = train(
+        Perceptrons("relu"), start, samples, batches, rates=RATES, steps=STEPS, rule=rule, warmup=warmup
+    )
+    for network, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        rates = [
+            float(RATES[network, column]) * min(1.0, step / float(warmup[network, column]))
+            for step in range(1, STEPS + 1)
+        ]
+        model = _model(start, network)
+        losses, _ = by_torch(model, samples, batches[network], made(model.parameters(), 1.0), rates)
+        np.testing.assert_allclose(run.losses[network, column], losses, rtol=1e-10)
+
+
+def test_squares_that_start_at_the_first_gradient_are_those_written_out():
+    rng = np.random.default_rng(3)
+    gradients = rng.standard_normal((4, 2, 3))
+    weights, memory = [torch.zeros(2, 3, dtype=torch.float64)], Memory()
+    rule = Rule(momentum=0.8, second=0.9, squared_start=True)
+    w, m, v = np.zeros((2, 3)), np.zeros((2, 3)), gradients[0] ** 2
+    for step, g in enumerate(gradients, 1):
+        memory = rule.step_(weights, [torch.from_numpy(g)], torch.full((2,), 0.3).double(), memory)
+        m, v = 0.8 * m + 0.2 * g, 0.9 * v + 0.1 * g**2
+        w -= 0.3 * m / (1 - 0.8**step) / (np.sqrt(v / (1 - 0.9**step)) + 1e-8)
+    # torch's kernel corrects in single precision
+    np.testing.assert_allclose(weights[0], w, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("name", "decay", "factor"), [("momentum", 0.3, 2.0), ("adam", 0.0, 1.0)])
 @pytest.mark.parametrize("at", [(0, 2, 5), (1,), (3, 4)])
 def test_checkpoints_are_where_torch_is_at_rates_that_change(name, decay, factor, at):
@@ -199,6 +235,8 @@ def test_a_grid_of_modules_that_are_all_lost_has_its_ends():
         ({"samples": _samples(own=torch.arange(N)[None])}, "own must have a row for each of 2 networks"),
         ({"at": (99,)}, "at must hold steps from 0 to 9"),
         ({"steps": 0}, "steps must be"),
+        ({"warmup": 0 * RATES}, r"warmup must be finite and positive, \(2, 2\)"),
+        ({"warmup": RATES[:1]}, "warmup must be finite and positive"),
     ],
 )
 def test_what_does_not_fit_is_refused(changed, message):

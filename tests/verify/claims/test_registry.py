@@ -67,7 +67,7 @@ def test_the_intervals_in_use_are_those_that_the_documentation_states() -> None:
 LETTERS = {
     "vysogorets2024": "A", "granziol2022": "B", "karakida2019": "C", "beyond": "D", "edge": "E", "catapult": "F",
     "structure": "G", "noise_scale": "H", "adam_limit": "I", "width": "J",
-    "central_flows": "L", "steepest": "M",
+    "warm_up": "K", "central_flows": "L", "steepest": "M",
 }  # fmt: skip
 """With which the numbers of the entries of a paper begin."""
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.training import edges, grids, stacks, trial_training
+from simulate.training import edges, grids, stacks
 from theory.learning_rates import catapult
-from verify.claims.trained_networks import SINGLE, drawn_images, training_sets
+from verify.claims.trained_networks import (
+    LOST,
+    SINGLE,
+    below_constants,
+    centred_images,
+    full_batches,
+    normal_perceptrons,
+)
 from verify.model import (
     Arrays,
     Claim,
@@ -33,14 +40,10 @@ def largest_rates_of_perceptrons(block: Block, point: Point) -> Arrays:
     """
     import torch
 
-    samples = _samples(block, point)
-    scale = (point.weight_variance / WIDTH) ** 0.5
-    sizes = (WIDTH,) * (point.hidden + 1)
-    start = [
-        block.normal(out, into).float() * scale for into, out in zip(sizes, (*sizes[1:], 10), strict=True)
-    ]
+    samples = centred_images(block, point)
+    start = normal_perceptrons(block, (*(WIDTH,) * (point.hidden + 1), 10), point.weight_variance)
     stack = stacks.Perceptrons(point.activation, "squared error", bias=False)
-    x, y = samples.at(torch.arange(len(block)), torch.arange(samples.each).expand(len(block), -1))
+    x, _ = samples.at(torch.arange(len(block)), torch.arange(samples.each).expand(len(block), -1))
     # where targets are the outputs, the Hessian of the squared error is the Gauss-Newton matrix
     curvature = edges.top_eigenvalues(
         stack, start, x, stack.outputs(start, x), steps=PRODUCTS, start=start
@@ -50,25 +53,13 @@ def largest_rates_of_perceptrons(block: Block, point: Point) -> Arrays:
         stack,
         start,
         samples,
-        [trial_training.CommonBatches(samples=samples.each, size=samples.each)] * len(block),
+        full_batches(samples, len(block)),
         rates=ladder / curvature[:, None],
         steps=point.steps,
         lost=LOST,
     )
-    losses, _ = grids.ends_measured(stack, ran, samples)
-    shares = torch.nn.functional.one_hot(y, 10).float().mean(1)
-    trained = losses < (1 - shares.square().sum(1, keepdim=True)) / 2
+    trained = below_constants(stack, ran, samples)
     return {"decades": np.log10(point.low) + np.log10(point.ratio) * (trained.sum(1).double() - 0.5)}
-
-
-LOST = 1e9
-"""A catapult may raise the loss a thousandfold before it falls; descent that diverges is soon beyond this."""
-
-
-def _samples(block: Block, point: Point) -> grids.TrainingSets:
-    drawn, _ = drawn_images(block, point | {"images": "digits"})
-    images = [d.images - d.images.mean(0) for d in drawn]
-    return training_sets(block, [x / np.sqrt(np.mean(x**2)) for x in images], [d.labels for d in drawn])
 
 
 RELU = {"activation": "relu", "weight_variance": 2.0, "samples": 16, "steps": 40}

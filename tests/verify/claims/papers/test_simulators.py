@@ -59,8 +59,9 @@ WITHOUT = {
     "thirty milliseconds a network and more, at any size": ("perceptrons.per_sample.all_logit_derivatives"),
     "a distribution function: nothing in it but counting eigenvalues": ("spectra.distribution"),
     "a search or a record around steps that a property holds": (
-        "training.grids.checkpoints training.grids.ends_measured training.learnable_rates.largest_rates "
-        "training.lyapunov.first_unstable training.wide_training.descend training.wide_training.taught"
+        "training.edges.rising_rates training.grids.checkpoints training.grids.ends_measured "
+        "training.learnable_rates.largest_rates training.lyapunov.first_unstable "
+        "training.wide_training.descend training.wide_training.taught"
     ),
     "at sizes that cost little the width moves it by several margins": (
         "wide.batch_normed.measured_moments wide.fisher_gram.trace_of_square wide.gradient_span.top_span "
