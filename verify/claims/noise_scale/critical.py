@@ -219,7 +219,7 @@ CLAIMS = (
     Identity(
         id="noise_scale/critical-exponents",
         entries=("H11",),
-        source=f"{ZHANG}, abstract; the exponents are derived on this page",
+        source=f"{ZHANG}, abstract; the exponents are derived in docs/claims/noise_scale.md",
         passage=as_stated("CBS scales primarily with data size rather than model size", "abstract"),
         statement=r"\frac{d \log B^*}{d \log D} = \max\left(0, 1 - \frac ab\right) \text{ (averaged weights)},\quad "
         r"\frac{b - 1}{a + b - 1} \text{ (last weights)},\quad \frac{d \log B^*}{d \log n} = 0",

@@ -263,7 +263,7 @@ CLAIMS = (
     ExactProperty(
         id="width/spectral-step",
         entries=("J6",),
-        source=f"{YANG}; derived on this page",
+        source=f"{YANG}; derived in docs/claims/width.md",
         passage=as_stated("feature learning is achieved by scaling the spectral norm", "abstract"),
         no_theory=NoTheory.MEASURED,
         statement=r"\|\Delta W_l\|_* = c \sqrt{n_l / n_{l-1}} \Rightarrow \frac{\|\Delta W_l h_{l-1}\|}{\sqrt{n_l}} = "
