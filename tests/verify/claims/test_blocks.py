@@ -82,7 +82,7 @@ def test_no_claim_asks_for_single_precision() -> None:
 def test_what_is_announced_is_in_single_precision_and_alone() -> None:
     """An experiment that no longer is goes off the list."""
     announced = [e for e in blocks.experiments() if e.single]
-    assert len(announced) == 21
+    assert len(announced) == 26
     curved = next(e for e in announced if e.id == "vysogorets2024/together-curved")
     found = swapped(curved, curved.points[0])
     assert found.single and found.moved <= SAME

@@ -60,7 +60,7 @@ def _risk(p: Any, **changes: Any) -> float:
         batch_size=p.batch_size,
         steps=p.steps,
     )
-    return float(getattr(found, p.weights)[-1])
+    return float((found.average if p.weights == "average" else found.last)[-1])
 
 
 LADDER = 0.95 / 1.2 ** np.arange(30)
