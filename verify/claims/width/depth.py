@@ -22,7 +22,7 @@ from verify.claims.width.sharpness import (
     sharpness,
     weights,
 )
-from verify.model import KNOWN, Arrays, Claim, ExactProperty, Experiment, Kind, NoTheory, Tier, as_stated
+from verify.model import KNOWN, OURS, Arrays, Claim, ExactProperty, Experiment, Kind, NoTheory, Tier, as_stated
 from verify.model.domains import Between, Domain, OneOf
 
 SCALED, PLAIN = "1/sqrt(L)", "1"
@@ -114,7 +114,7 @@ def _of_depths(name: str, branches: str, rate: float) -> Experiment:
         single=SINGLE,
         points=(point,),
         budget=384,
-        seconds=2.0,
+        seconds=1.4,
         data="digits",
     )
 
@@ -148,8 +148,8 @@ STEP = Experiment(
         )
         for parametrisation in (MUP, STANDARD)
     ),
-    budget=768,
-    seconds=1.0,
+    budget=2048,
+    seconds=0.6,
     data="digits",
 )  # fmt: skip
 
@@ -190,14 +190,14 @@ CLAIMS = (
         experiment=_of_depths("scaled-branches", SCALED, 0.6),
         predict=lambda _: 0.0,
         margin_reason="largely independent, at small sizes; as for the width",
-        pilot="the rate, below the edge of stability",
+        pilot="sizes, and the rate, below the edge of stability",
         rivals={"in proportion": lambda _: 1.0, "as the root": lambda _: 0.5},
     ),
     Claim(
         id="width/sharpness-over-depth-unscaled",
         **OF_DEPTHS,
-        source="Bordelon et al. (2024), arXiv 2309.16620, abstract: under muP alone rates do not transfer across depth",
-        passage=KNOWN,
+        source="beside Bordelon et al. (2024), arXiv 2309.16620, abstract: under muP alone no transfer across depths",
+        passage=OURS,
         statement=r"\frac{\log \lambda_1(3L, t) - \log \lambda_1(L, t)}{\log 3} \ge 0.8 \quad "
         r"(h_{l+1} = h_l + W_l \phi(h_l))",
         says="In residual networks with branches that are not scaled, the largest eigenvalue of the Hessian grows "
@@ -283,6 +283,6 @@ CLAIMS = (
             "without the root": partial(off_spectral, power=1.0),
             "the same norm for all shapes": partial(off_spectral, power=0.0),
         },
-        seconds=0.02,
+        seconds=0.03,
     ),
 )
