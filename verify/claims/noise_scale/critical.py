@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Block, Point
 from simulate.training import grids, stacks
 from theory.learning_rates import noise_scale
-from verify.claims.noise_scale.networks import per_sample
+from verify.claims.noise_scale.networks import gradients_of_samples
 from verify.claims.noise_scale.quadratics import MCCANDLISH
 from verify.claims.trained_networks import SINGLE, batches_of, drawn_images, perceptrons_drawn, training_sets
 from verify.model import KNOWN, Arrays, Claim, Experiment, Identity, Kind, NoTheory, Tier, as_stated
@@ -126,7 +126,7 @@ def in_training(block: Block, point: Point) -> Arrays:
     stack, batches = stacks.Perceptrons(point.activation), batches_of(block, point.samples, point.batch_size)
 
     def watch(_: int, cells: grids.Cells) -> dict[str, Tensor]:
-        each = torch.cat([g.flatten(2) for g in per_sample(stack, list(cells.parameters), x, y)], 2)
+        each = torch.cat([g.flatten(2) for g in gradients_of_samples(stack, list(cells.parameters), x, y)], 2)
         spread = each.var(1).sum(1) / each.mean(1).square().sum(1)
         return {
             "scale": spread.log(),

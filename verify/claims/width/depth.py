@@ -16,13 +16,24 @@ from verify.claims.width.sharpness import (
     MUP,
     STANDARD,
     at_looks,
-    drawn,
     enlarged,
     images_of,
-    sharpness,
+    normal_weights,
+    sharpness_in_training,
     weights,
 )
-from verify.model import KNOWN, OURS, Arrays, Claim, ExactProperty, Experiment, Kind, NoTheory, Tier, as_stated
+from verify.model import (
+    KNOWN,
+    OURS,
+    Arrays,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Kind,
+    NoTheory,
+    Tier,
+    as_stated,
+)
 from verify.model.domains import Between, Domain, OneOf
 
 SCALED, PLAIN = "1/sqrt(L)", "1"
@@ -40,7 +51,7 @@ def across_depths(block: Block, point: Point) -> Arrays:
         scale = depth**-0.5 if point.branches == SCALED else 1.0
         stack = stacks.ResidualPerceptrons(point.activation, "squared error", scale=scale)
         shapes = ((point.width, 64), (depth, point.width, point.width), (classes, point.width))
-        start = [drawn(block, point.width**-0.5, shape) for shape in shapes]
+        start = [normal_weights(block, point.width**-0.5, shape) for shape in shapes]
         found.append(at_looks(block, point, stack, start, samples, point.rate / point.width))
     return {"exponent": np.log(found[1] / found[0]) / np.log(point.deep / point.shallow)}
 
@@ -48,11 +59,11 @@ def across_depths(block: Block, point: Point) -> Arrays:
 def across_widths(block: Block, point: Point) -> Arrays:
     """How far training moves the logarithm of the sharpness, at each of two widths; same images."""
     images = images_of(block, point)
-    found = {name: sharpness(block, point, images, point[name]) for name in ("narrow", "wide")}
+    found = {name: sharpness_in_training(block, point, images, point[name]) for name in ("narrow", "wide")}
     return {name: np.abs(np.log(values[:, -1] / values[:, 0])) for name, values in found.items()}
 
 
-def one_step(block: Block, point: Point) -> Arrays:
+def moves_in_one_step(block: Block, point: Point) -> Arrays:
     """Exponents between two widths of how far a step of descent moves the signals of each layer; same images.
 
     Weights and rates as in `verify.claims.width.sharpness` for muP; in the tangent parametrisation, weights of the
@@ -139,7 +150,7 @@ TANGENT = Experiment(
 STEP = Experiment(
     id="width/one-step",
     replicate="two perceptrons of unlike width on the same 16 images, after one step of descent",
-    simulate=one_step,
+    simulate=moves_in_one_step,
     single=SINGLE,
     points=tuple(
         Point(

@@ -26,14 +26,18 @@ def through_training(block: Block, point: Point) -> Arrays:
     and eta/M for W_1, W_2 and W_3, and the Hessian in the coordinates in which these are one rate.
     """
     images = images_of(block, point)
-    narrow, wide = (sharpness(block, point, images, width) for width in (point.narrow, point.wide))
+    narrow, wide = (
+        sharpness_in_training(block, point, images, width) for width in (point.narrow, point.wide)
+    )
     return {
         "exponent": np.log(wide / narrow) / np.log(point.wide / point.narrow),
         "sharpening": wide[:, -1] / wide[:, 0],
     }
 
 
-def sharpness(block: Block, point: Point, images: grids.TrainingSets, width: int) -> np.ndarray[Any, Any]:
+def sharpness_in_training(
+    block: Block, point: Point, images: grids.TrainingSets, width: int
+) -> np.ndarray[Any, Any]:
     """Sharpness at each of the steps looked at, (R, looks)."""
     scaled = point.parametrisation == MUP
     factor = width**0.5 if scaled else 1.0
@@ -96,10 +100,12 @@ def weights(block: Block, point: Point, width: int, scaled: bool, classes: int) 
     gain = 2**0.5 if point.activation == "relu" else 1.0
     deviations = (width**-0.5 if scaled else 1.0, gain * width**-0.5, width**-0.5)
     shapes = ((width, 64), (width, width), (classes, width))
-    return [drawn(block, deviation, shape) for deviation, shape in zip(deviations, shapes, strict=True)]
+    return [
+        normal_weights(block, deviation, shape) for deviation, shape in zip(deviations, shapes, strict=True)
+    ]
 
 
-def drawn(block: Block, deviation: float, shape: tuple[int, ...]) -> Tensor:
+def normal_weights(block: Block, deviation: float, shape: tuple[int, ...]) -> Tensor:
     """Normal numbers in single precision, (R, *shape), from the streams of the replicates."""
     import torch
 

@@ -47,7 +47,8 @@ WITHOUT = {
     "a unit test holds it to matrices drawn whole": (
         "matrices.ensembles.goe_norms perceptrons.own_direction.batch_tops "
         "perceptrons.own_direction.sample_pairs perceptrons.own_direction.statistics "
-        "perceptrons.own_direction.top_eigenvectors training.edges.gradient_curvatures"
+        "perceptrons.own_direction.top_eigenvectors training.edges.gradient_curvatures "
+        "training.stacks.ResidualPerceptrons"
     ),
     "properties hold the same numbers of networks without convolutions or images": (
         "modules.logit_kernel.logit_kernel networks.LeNet5"
