@@ -96,6 +96,12 @@ _FORTH: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+def _known_activation(name: str) -> str:
+    if name not in _BACK:
+        raise ValueError(f"activation must be one of {', '.join(_BACK)}, got {name!r}")
+    return name
+
+
 class Perceptrons(Stack):
     """Stack of multi-layer perceptrons; parameters are weights (n, out, in), and biases (n, out) after each if any.
 
@@ -125,9 +131,7 @@ class Perceptrons(Stack):
 
     def __init__(self, activation: str, loss: str = "cross-entropy", *, bias: bool = True) -> None:
         super().__init__(loss)
-        if activation not in _BACK:
-            raise ValueError(f"activation must be one of {', '.join(_BACK)}, got {activation!r}")
-        self.activation, self.bias = activation, bias
+        self.activation, self.bias = _known_activation(activation), bias
 
     def outputs(self, parameters: Parameters, inputs: Tensor) -> Tensor:
         """Return outputs (n, B, K) of parameters (n, ...) on inputs (n, B, in)."""
@@ -203,6 +207,57 @@ class Perceptrons(Stack):
         log_p, label = outputs.mT.log_softmax(1), targets[:, None]
         losses = -log_p.gather(1, label)[:, 0]
         return losses, log_p.exp_().scatter_add_(1, label, torch.full_like(losses, -1.0)[:, None]).mT
+
+
+class ResidualPerceptrons(Stack):
+    r"""Stack of residual perceptrons :math:`h_{l+1} = h_l + s W_l \phi(h_l)` between a linear input and output layer.
+
+    Parameters are the input weights (n, M, in), the L branches W_l (n, L, M, M) and the output weights (n, K, M).
+
+    Parameters
+    ----------
+    activation
+        Activation of the branches: relu, tanh or linear.
+    scale
+        Factor s of every branch, such as :math:`1/\sqrt L`.
+    loss
+        One of `LOSSES`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such activation or loss.
+
+    Examples
+    --------
+    Two branches of weight 1 and scale 0.5 multiply a linear signal by 1.5 each.
+
+    >>> stack = ResidualPerceptrons("linear", scale=0.5)
+    >>> stack.outputs([torch.ones(1, 1, 1), torch.ones(1, 2, 1, 1), torch.ones(1, 1, 1)], torch.ones(1, 1, 1))
+    tensor([[[2.2500]]])
+    """
+
+    def __init__(self, activation: str, loss: str = "cross-entropy", *, scale: float) -> None:
+        super().__init__(loss)
+        self.activation, self.scale = _known_activation(activation), scale
+
+    def outputs(self, parameters: Parameters, inputs: Tensor) -> Tensor:
+        """Return outputs (n, B, K) of parameters (n, ...) on inputs (n, B, in)."""
+        into, branches, out = parameters
+        signal = inputs.flatten(2) @ into.mT
+        for branch in branches.unbind(1):
+            # the activation works in place, and the signal is needed again
+            signal = signal + self.scale * _FORTH[self.activation](signal.clone()) @ branch.mT
+        return signal @ out.mT
+
+    def losses_and_gradients(
+        self, parameters: Parameters, inputs: Tensor, targets: Tensor
+    ) -> tuple[Tensor, Parameters]:
+        """Return mean losses over each batch, (n,), and their gradients, shaped like the parameters."""
+        with torch.enable_grad():
+            own = [p.detach().requires_grad_() for p in parameters]
+            losses = self.losses(self.outputs(own, inputs), targets).mean(1)
+            return losses.detach(), torch.autograd.grad(losses.sum(), own)
 
 
 class Modules(Stack):

@@ -48,6 +48,9 @@ OTHERS = {
     "learning_rates.noise_scale.mean_square_distances": {
         "curvatures": [[[4.0]], [[2.0]]], "start": [1.0], "rate": 0.02, "batch_size": 1, "steps": 3
     },
+    "learning_rates.noise_scale.least_squares_risks": {
+        "eigenvalues": [1.3, 0.4], "start": [1.0, 0.7], "noise": 0.3, "rate": [0.2, 0.4], "batch_size": 3, "steps": 4
+    },
     "learning_rates.adam.adam_moments": {
         "start": 1.2, "curvature": 1.3, "noise": (6.0, 3.0), "steps": (15, 25), "rate": 0.02, "momentum": 0.99,
         "second": 0.998, "damping": 0.5,

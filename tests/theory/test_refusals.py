@@ -383,6 +383,16 @@ SPECIAL = {
         ({"batch_size": 3}, "at most dataset_size"),
         ({"steps": 10**7}, "at most 1000000"),
     ],
+    "learning_rates.noise_scale.least_squares_risks": [
+        ({"eigenvalues": [[1.0]]}, r"of shape \(d,\), d >= 1"),
+        ({"start": [1.0]}, r"of shape \(2,\)"),
+        ({"steps": 10**7}, "at most 1000000"),
+    ],
+    "learning_rates.noise_scale.critical_batch_exponent": [
+        ({"capacity": 0.9}, "above 1"),
+        ({"source": 1.0}, "above 1"),
+        ({"source": 6.0}, r"below 2 capacity \+ 1"),
+    ],
     "linear_network.linear_network_edge": [
         ({"ratio": [1.0, 2.0]}, "a scalar"),
         ({"ratio": 1e-200}, "such that its shapes are"),

@@ -12,6 +12,8 @@ name                      symbol                                                
 `mean_square_factor`      g(eta, m) along an eigenvector                        the same
 `mixture_share`           p = (N - B)/(B (N - 1))                               Mulayoff and Michaeli (2024)
 `mean_square_distances`   E|w_t|^2, step by step                                the same
+`least_squares_risks`     E(x'w_t)^2, step by step, Gaussian inputs             Zou et al. (2021), bounds of it
+`critical_batch_exponent` d log B* / d log D                                    Zhang et al. (2025), section 1
 ========================  ====================================================  =======================================
 
 g and H are the gradient and the Hessian of the whole loss, S the covariance of the gradient of one sample. The mean
@@ -30,6 +32,8 @@ in lambda, so that the slower end of the spectrum decides. See docs/claims/noise
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -37,6 +41,7 @@ from theory._checks import (
     Floats,
     closed_form,
     finite,
+    flag,
     integer,
     nonnegative,
     positive,
@@ -49,11 +54,14 @@ from theory._checks import (
 from theory.batch_hessian.sampling import inverse_size
 
 __all__ = [
+    "SgdRisks",
     "best_step_decrease",
     "best_step_rate",
+    "critical_batch_exponent",
     "critical_batch_size",
     "gradient_noise_scale",
     "interpolating_rate",
+    "least_squares_risks",
     "mean_square_distances",
     "mean_square_factor",
     "mixture_share",
@@ -459,6 +467,137 @@ def mean_square_distances(
         moment = (1 - share) * (mean @ moment @ mean) + share * single
         found.append(float(np.trace(moment)))
     return np.array(found)
+
+
+class SgdRisks(NamedTuple):
+    """Mean excess risks after 1, 2, ... steps, (steps, ...): of the last weights, and of the average of all before."""
+
+    last: Floats
+    average: Floats
+
+
+@closed_form
+def least_squares_risks(
+    eigenvalues: ArrayLike,
+    start: ArrayLike,
+    *,
+    noise: ArrayLike,
+    rate: ArrayLike,
+    batch_size: ArrayLike,
+    steps: int,
+) -> SgdRisks:
+    r"""Mean excess risk of SGD on least squares with fresh Gaussian inputs at every step, exactly.
+
+    With inputs of covariance :math:`\mathrm{diag}(\lambda)`, labels :math:`x'w^* + \sigma\xi` and weights relative to
+    :math:`w^*`, a step takes the second moments :math:`m_i = E w_i^2` to
+
+    .. math:: \left[(1-\eta\lambda_i)^2 + \tfrac{\eta^2}{B}\lambda_i^2\right] m_i
+        + \tfrac{\eta^2}{B}\lambda_i \left(\sum_j \lambda_j m_j + \sigma^2\right).
+
+    Parameters
+    ----------
+    eigenvalues
+        Positive, (d,).
+    start
+        Second moments at the start, at least 0, (d,).
+    noise
+        Variance of the labels about x'w*, at least 0.
+    rate
+        eta, positive.
+    batch_size
+        B, positive; the formula is exact at whole numbers.
+    steps
+        At least 1.
+
+    Returns
+    -------
+    :math:`E (x'w_t)^2` after t steps, and that of :math:`\bar w_t = \tfrac1t (w_0 + \dots + w_{t-1})`; steps along the
+    first axis, before the broadcast shape of noise, rate and batch size.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, the shapes do not fit, or a value is larger than any float.
+
+    References
+    ----------
+    Zou, Wu, Braverman, Gu and Kakade (2021), arXiv 2103.12692, bound both risks from the same recursion.
+
+    Examples
+    --------
+    One weight and no noise: 1 - eta x^2 has the second moment 1 - 2 eta + 3 eta^2.
+
+    >>> least_squares_risks([1.0], [1.0], noise=0.0, rate=0.5, batch_size=1, steps=2)
+    SgdRisks(last=array([0.75  , 0.5625]), average=array([1.    , 0.6875]))
+    """
+    curvature, moment = positive("eigenvalues", eigenvalues), nonnegative("start", start)
+    require(
+        curvature.ndim == 1 and curvature.size > 0, "eigenvalues", "of shape (d,), d >= 1", curvature.shape
+    )
+    require(moment.shape == curvature.shape, "start", f"of shape {curvature.shape}", moment.shape)
+    variance, step, size = together(
+        noise=(nonnegative, noise), rate=(positive, rate), batch_size=(positive, batch_size)
+    )
+    mean = 1 - step[..., None] * curvature
+    spread = (step**2 / size)[..., None] * curvature
+    kept = mean**2 + spread * curvature
+    # second moments of the sum of all weights so far, and of this sum with the weights
+    total = cross = np.zeros_like(mean)
+    last, average = list[Floats](), list[Floats]()
+    for count in range(1, integer("steps", steps, least=1, most=10**6) + 1):
+        total = total + 2 * cross + moment
+        cross = mean * (cross + moment)
+        moment = kept * moment + spread * (moment @ curvature + variance)[..., None]
+        last.append(moment @ curvature)
+        average.append(total @ curvature / count**2)
+    return SgdRisks(np.array(last), np.array(average))
+
+
+@closed_form
+def critical_batch_exponent(capacity: ArrayLike, source: ArrayLike, *, averaged: bool = True) -> Floats:
+    r"""Power of the number of samples with which the critical batch size of one pass of SGD on least squares grows.
+
+    With eigenvalues :math:`i^{-a}` and parts :math:`i^{-b}` of the variance of the labels, the best risk of a pass over
+    D samples is reached up to a batch size of order :math:`D^{\max(0, 1 - a/b)}` by the average of the weights, and of
+    order :math:`D^{(b-1)/(a+b-1)}` by the last weights, whatever the number of dimensions.
+
+    Parameters
+    ----------
+    capacity
+        a, above 1.
+    source
+        b, above 1; below 2a + 1 for the average, which from there on keeps too much of the first weights.
+    averaged
+        Whether the weights are averaged.
+
+    Returns
+    -------
+    Exponent in [0, 1), of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    References
+    ----------
+    Derived in docs/claims/noise_scale.md, H10. Zhang, Morwani, Vyas, Wu, Zou, Ghai, Foster and Kakade (2025), How does
+    critical batch size scale in pre-training?, arXiv 2410.21676, study the average.
+
+    Examples
+    --------
+    >>> critical_batch_exponent([1.5, 2.0, 3.0], [3.0, 3.0, 2.0]).round(3)
+    array([0.5  , 0.333, 0.   ])
+    >>> critical_batch_exponent([1.5, 2.0, 3.0], [3.0, 3.0, 2.0], averaged=False).round(3)
+    array([0.571, 0.5  , 0.25 ])
+    """
+    a, b = together(capacity=(positive, capacity), source=(positive, source))
+    require(a > 1, "capacity", "above 1", capacity)
+    require(b > 1, "source", "above 1", source)
+    if not flag("averaged", averaged):
+        return (b - 1) / (a - 1 + b)
+    require(b < 2 * a + 1, "source", "below 2 capacity + 1 for averages", source)
+    return np.maximum(0.0, 1 - a / b)
 
 
 def _spectrum(squared_norm: ArrayLike, largest: ArrayLike, smallest: ArrayLike) -> tuple[Floats, ...]:

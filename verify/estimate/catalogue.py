@@ -148,6 +148,7 @@ FUNCTIONS: dict[str, str] = {
     "learning_rates.noise_scale.best_step_rate": f"1.2 {STEP}",
     "learning_rates.noise_scale.best_step_decrease": f"1.2 {STEP}",
     "learning_rates.noise_scale.critical_batch_size": "6 --largest 2 --smallest 0.5",
+    "learning_rates.noise_scale.critical_batch_exponent": "1.5,2 3",
     "learning_rates.noise_scale.interpolating_rate": "1,5,17 --squared-norm 6 --largest 2 --smallest 0.5",
     "learning_rates.noise_scale.mean_square_factor": "0.25,0.5 --eigenvalue 2 --squared-norm 6 --batch-size 4",
     "learning_rates.noise_scale.mixture_share": "1,4,16 16",

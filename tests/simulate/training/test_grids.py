@@ -10,7 +10,7 @@ from torch import nn
 
 from simulate.training.grids import TrainingSets, checkpoints, ends_measured, train
 from simulate.training.rules import ADAM, AVERAGED, MOMENTUM, SGD, Memory, Rule
-from simulate.training.stacks import Modules, Perceptrons, perceptrons_at_start
+from simulate.training.stacks import Modules, Perceptrons, ResidualPerceptrons, perceptrons_at_start
 from simulate.training.trial_training import CommonBatches
 
 WIDTHS = (5, 7, 6, 3)
@@ -181,6 +181,28 @@ def test_closed_form_is_what_torch_derives(activation, layer, loss):
     torch.testing.assert_close(moved, stacked)
 
 
+def test_residual_perceptrons_are_sums_over_branches_and_have_the_slopes_of_differences():
+    rng = np.random.default_rng(5)
+    arrays = [
+        rng.standard_normal(shape) for shape in ((2, 4, 3), (2, 3, 4, 4), (2, 2, 4), (2, 5, 3), (2, 5, 2))
+    ]
+    into, branches, out, x, y = arrays
+    stack = ResidualPerceptrons("tanh", "squared error", scale=0.6)
+    start = [torch.from_numpy(a) for a in arrays[:3]]
+
+    def losses(branches):
+        signal = np.einsum("nmi,nbi->nbm", into, x)
+        for i in range(3):
+            signal = signal + 0.6 * np.einsum("nmk,nbk->nbm", branches[:, i], np.tanh(signal))
+        return np.square(np.einsum("nom,nbm->nbo", out, signal) - y).sum(2).mean(1) / 2
+
+    found, gradients = stack.losses_and_gradients(start, torch.from_numpy(x), torch.from_numpy(y))
+    np.testing.assert_allclose(found, losses(branches), rtol=1e-12)
+    shift = rng.standard_normal(branches.shape)
+    slope = (losses(branches + 1e-5 * shift) - losses(branches - 1e-5 * shift)) / 2e-5
+    np.testing.assert_allclose((gradients[1].numpy() * shift).sum((1, 2, 3)), slope, rtol=1e-7)
+
+
 def test_classes_and_their_indicators_have_the_same_squared_error():
     start, samples = _start(), _samples()
     stack, x = Perceptrons("tanh", "squared error"), samples.inputs.expand(2, -1, -1)
@@ -271,6 +293,7 @@ def test_checkpoints_that_are_none_are_refused(changed, message):
         (lambda: Rule(second=-0.1), "second must be in"),
         (lambda: Rule(damping=0.0), "damping must be positive"),
         (lambda: Perceptrons("gelu"), "activation must be one of"),
+        (lambda: ResidualPerceptrons("gelu", scale=1.0), "activation must be one of"),
         (lambda: Perceptrons("relu", "hinge"), "loss must be one of"),
         (lambda: Modules(nn.BatchNorm1d(3)), "running statistics"),
     ],

@@ -75,3 +75,40 @@ def test_distances_are_those_over_all_batches(size: int) -> None:
         expected.append(np.trace(moment))
     found = noise_scale.mean_square_distances(matrices, start, rate=0.2, batch_size=size, steps=3)
     assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_risks_of_least_squares_are_those_of_moments_of_four_gaussians() -> None:
+    """The whole matrix of second moments of weights and their sum, by Isserlis' theorem term by term."""
+    values, start, noise, rate, size = np.array([1.3, 0.5, 0.2]), np.array([1.0, 0.3, 2.0]), 0.7, 0.4, 3
+    cov, eye = np.diag(values), np.eye(3)
+    pairs = [np.einsum(f"{p},{q}->ijkl", cov, cov) for p, q in (("ij", "kl"), ("ik", "jl"), ("il", "jk"))]
+    fourth = (1 - 1 / size) * pairs[0] + sum(pairs) / size
+    # E (I - a H_B) M (I - a H_B), where E H_B(ij) H_B(kl) is the fourth moment
+    full, both, total = np.diag(start), np.zeros((3, 3)), np.zeros((3, 3))
+    last, average = [], []
+    for count in range(1, 6):
+        total = total + both + both.T + full
+        both = (both + full) @ (eye - rate * cov)
+        full = (
+            full - rate * (cov @ full + full @ cov)
+            + rate**2 * (np.einsum("ijkl,jk->il", fourth, full) + noise / size * cov)
+        )  # fmt: skip
+        last.append(np.trace(cov @ full))
+        average.append(np.trace(cov @ total) / count**2)
+    found = noise_scale.least_squares_risks(values, start, noise=noise, rate=rate, batch_size=size, steps=5)
+    assert_allclose(found.last, last, rtol=1e-12)
+    assert_allclose(found.average, average, rtol=1e-12)
+
+
+@pytest.mark.parametrize("averaged", [True, False])
+def test_exponent_balances_noise_and_signal(averaged: bool) -> None:
+    """Least risk over rates by the leading terms, and the batch size that makes this rate of order one."""
+    a, b = 1.6, 2.9
+
+    def batch(samples: float) -> float:
+        moves = np.geomspace(1.0, samples, 20001)  # rate times steps
+        noise = moves ** (1 / a) if averaged else moves
+        return samples / moves[(moves ** ((1 - b) / a) + noise / samples).argmin()]
+
+    slope = np.log(batch(1e12) / batch(1e8)) / np.log(1e4)
+    assert_allclose(noise_scale.critical_batch_exponent(a, b, averaged=averaged), slope, atol=1e-3)

@@ -43,6 +43,7 @@ NOT_FOR_A_SHELL = {
     "zone.tanh_correction": "takes the matrices of a network",
     "learning_rates.adam.adam_moments": "takes what square_root_rule returns",
     "learning_rates.noise_scale.mean_square_distances": "returns a course of steps",
+    "learning_rates.noise_scale.least_squares_risks": "returns a course of steps",
     "order_parameters.propagate": "returns what other theory functions build on",
 }
 

@@ -9,7 +9,7 @@ from verify.model.inventory import Entry, Paper
 
 PAPER = Paper(
     "noise_scale",
-    "McCandlish et al. (2018); Ma, Bassily and Belkin (2018); Mulayoff and Michaeli (2024)",
+    "McCandlish et al. (2018); Ma, Bassily and Belkin (2018); Mulayoff and Michaeli (2024); Zhang et al. (2025)",
     "The gradient noise scale and critical batch sizes",
     family_error=1e-3,
     family_size=64,
@@ -17,7 +17,7 @@ PAPER = Paper(
 
 DOCS = page("noise_scale")
 
-ROOMS = ("quadratics", "interpolation", "networks")
+ROOMS = ("quadratics", "interpolation", "networks", "critical")
 
 ENTRIES = (
     Entry("H1", "the best rate of one step is eps_max / (1 + B_noise / B)"),
@@ -37,6 +37,17 @@ ENTRIES = (
         "steps against samples: (S / S_min - 1) (E / E_min - 1) = 1",
         "open",
         "of whole runs; none is judged",
+    ),
+    Entry("H10", "second moments of SGD on least squares with Gaussian inputs obey a linear recursion"),
+    Entry(
+        "H11",
+        "the critical batch size grows with the data, not with the model",
+        scope="least squares with a power law",
+    ),
+    Entry(
+        "H12",
+        "the noise scale grows as the loss falls, and goes with the model size through the loss",
+        scope="small perceptrons on digits",
     ),
 )
 

@@ -37,7 +37,7 @@ def best_rates(block: Block, point: Point) -> Arrays:
         run = grids.train(stack, parameters, samples, batches, rates=rates, steps=point.steps)
         parameters = list(run.cells.parameters)
     x, y = samples.inputs.view(len(block), point.samples, -1), samples.targets.view(len(block), -1)
-    each = _per_sample(stack, parameters, x, y)
+    each = gradients_of_samples(stack, parameters, x, y)
     # batches of all sizes begin with the same samples: what differs between their rates is their size
     orders = np.stack([np.argsort(rng.random((point.draws, point.samples)), axis=1) for rng in block.streams])
     scanned = partial(
@@ -49,7 +49,9 @@ def best_rates(block: Block, point: Point) -> Arrays:
     return {**found, **_measured(stack, parameters, each, x, y)}
 
 
-def _per_sample(stack: stacks.Perceptrons, parameters: list[Tensor], x: Tensor, y: Tensor) -> list[Tensor]:
+def gradients_of_samples(
+    stack: stacks.Perceptrons, parameters: list[Tensor], x: Tensor, y: Tensor
+) -> list[Tensor]:
     """Gradients of every sample, (n, N, ...) each."""
     n, count = y.shape
     repeated = [p.repeat_interleave(count, 0) for p in parameters]

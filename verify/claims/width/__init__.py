@@ -16,7 +16,7 @@ PAPER = Paper(
 
 DOCS = page("width")
 
-ROOMS = ("sharpness",)
+ROOMS = ("sharpness", "depth")
 
 ENTRIES = (
     Entry(
@@ -44,13 +44,19 @@ ENTRIES = (
     Entry(
         "J5",
         "sharpness through training independent of the depth under muP and its extension to depth",
-        "open",
-        "only the width is varied; the extension to depth is for residual networks",
+        scope="small residual perceptrons on digits",
+    ),
+    Entry(
+        "J6", "features of every layer move by order one in a step if steps are sized by the spectral norm"
     ),
 )
 
 SYMBOLS = {
     r"M": "width of the hidden layers",
+    r"L": "number of residual branches",
+    r"W_l": "weights of a layer",
+    r"h_l": "signals of a layer",
+    r"n_l": "number of its units",
     r"t": "steps of full-batch descent",
 }
 """Letters that mean the same in every statement, as LaTeX; those that change are left out."""

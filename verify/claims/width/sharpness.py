@@ -25,27 +25,46 @@ def through_training(block: Block, point: Point) -> Arrays:
     of the others 1/M (2/M for ReLU), rate eta/M. MuP: the same but entries of W_3 of variance 1/M^2, rates eta M, eta
     and eta/M for W_1, W_2 and W_3, and the Hessian in the coordinates in which these are one rate.
     """
-    images = _images(block, point)
-    narrow, wide = (_sharpness(block, point, images, width) for width in (point.narrow, point.wide))
+    images = images_of(block, point)
+    narrow, wide = (
+        sharpness_in_training(block, point, images, width) for width in (point.narrow, point.wide)
+    )
     return {
         "exponent": np.log(wide / narrow) / np.log(point.wide / point.narrow),
         "sharpening": wide[:, -1] / wide[:, 0],
     }
 
 
-def _sharpness(block: Block, point: Point, images: grids.TrainingSets, width: int) -> np.ndarray[Any, Any]:
-    """Sharpness at each of the steps looked at, (R, looks).
+def sharpness_in_training(
+    block: Block, point: Point, images: grids.TrainingSets, width: int
+) -> np.ndarray[Any, Any]:
+    """Sharpness at each of the steps looked at, (R, looks)."""
+    scaled = point.parametrisation == MUP
+    factor = width**0.5 if scaled else 1.0
+    start = weights(block, point, width, scaled, images.targets.shape[1])
+    stack = stacks.Perceptrons(point.activation, "squared error", bias=False)
+    return at_looks(block, point, stack, start, enlarged(images, factor), point.rate / width) / factor**2
+
+
+def enlarged(images: grids.TrainingSets, factor: float) -> grids.TrainingSets:
+    """Return inputs and targets times a factor, which is the root of the width under muP.
 
     MuP with one rate eta has weights w_1 = W_1/sqrt(M), w_2 = W_2, w_3 = W_3 sqrt(M), all of variance 1/M. With
     inputs and targets times sqrt(M) their loss is M times that of the network, so that eta/M is its rate.
     """
-    import torch
+    return images._replace(inputs=factor * images.inputs, targets=factor * images.targets)
 
-    scaled = point.parametrisation == MUP
-    factor = width**0.5 if scaled else 1.0
-    samples = images._replace(inputs=factor * images.inputs, targets=factor * images.targets)
-    start = _weights(block, point, width, scaled, samples.targets.shape[1])
-    stack = stacks.Perceptrons(point.activation, "squared error", bias=False)
+
+def at_looks(
+    block: Block,
+    point: Point,
+    stack: stacks.Stack,
+    start: list[Tensor],
+    samples: grids.TrainingSets,
+    rate: float,
+) -> np.ndarray[Any, Any]:
+    """Largest eigenvalue of the Hessian at each of the steps looked at in full-batch descent, (R, looks)."""
+    import torch
 
     def watch(_: int, cells: grids.Cells) -> dict[str, Tensor]:
         networks = cells.networks(1)
@@ -57,37 +76,41 @@ def _sharpness(block: Block, point: Point, images: grids.TrainingSets, width: in
         start,
         samples,
         [trial_training.CommonBatches(samples=samples.each, size=samples.each)] * len(block),
-        rates=torch.full((len(block), 1), point.rate / width, device=block.device),
+        rates=torch.full((len(block), 1), rate, device=block.device),
         steps=max(point.looks),
         watch=watch,
         at=point.looks,
     )
-    return run.watched["top"][:, 0].double().cpu().numpy() / factor**2
+    return run.watched["top"][:, 0].double().cpu().numpy()
 
 
 PRODUCTS = 14
 """Hessian products for its largest eigenvalue."""
 
 
-def _images(block: Block, point: Point) -> grids.TrainingSets:
+def images_of(block: Block, point: Point) -> grids.TrainingSets:
     """Images of length 1, and their classes as 1 at their place and 0 elsewhere."""
     drawn, classes = drawn_images(block, point)
     inputs = [d.images / np.linalg.norm(d.images, axis=1, keepdims=True) for d in drawn]
     return training_sets(block, inputs, [np.eye(classes)[d.labels] for d in drawn])
 
 
-def _weights(block: Block, point: Point, width: int, scaled: bool, classes: int) -> list[Tensor]:
-    import torch
-
+def weights(block: Block, point: Point, width: int, scaled: bool, classes: int) -> list[Tensor]:
+    """Weights of a perceptron with two hidden layers at the start, (R, out, in) each."""
     gain = 2**0.5 if point.activation == "relu" else 1.0
     deviations = (width**-0.5 if scaled else 1.0, gain * width**-0.5, width**-0.5)
     shapes = ((width, 64), (width, width), (classes, width))
     return [
-        torch.from_numpy(np.stack([rng.normal(0, deviation, shape) for rng in block.streams]))
-        .float()
-        .to(block.device)
-        for deviation, shape in zip(deviations, shapes, strict=True)
+        normal_weights(block, deviation, shape) for deviation, shape in zip(deviations, shapes, strict=True)
     ]
+
+
+def normal_weights(block: Block, deviation: float, shape: tuple[int, ...]) -> Tensor:
+    """Normal numbers in single precision, (R, *shape), from the streams of the replicates."""
+    import torch
+
+    values = np.stack([rng.normal(0, deviation, shape) for rng in block.streams])
+    return torch.from_numpy(values).float().to(block.device)
 
 
 def _point(parametrisation: str) -> Point:

@@ -47,7 +47,8 @@ WITHOUT = {
     "a unit test holds it to matrices drawn whole": (
         "matrices.ensembles.goe_norms perceptrons.own_direction.batch_tops "
         "perceptrons.own_direction.sample_pairs perceptrons.own_direction.statistics "
-        "perceptrons.own_direction.top_eigenvectors training.edges.gradient_curvatures"
+        "perceptrons.own_direction.top_eigenvectors training.edges.gradient_curvatures "
+        "training.stacks.ResidualPerceptrons"
     ),
     "a unit test holds it to closed forms and automatic differentiation": (
         "training.edges.flatten training.edges.shaped_like training.flows.central_flow training.flows.descent_path "
