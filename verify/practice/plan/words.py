@@ -73,8 +73,14 @@ def trial_table(made: Plan) -> Table:
 
 
 def _trial_row(at: SizeTrial) -> list[str]:
-    start, *ends = ("" if rate is None else numeral(rate, 3) for rate in (at.start, at.trains, at.fails))
+    start, *ends = (_with_steps(at, rate) for rate in (at.start, at.trains, at.fails))
     return [str(at.batch_size), start or "none", _interval(*at.within) if at.within else "", *ends]
+
+
+def _with_steps(at: SizeTrial, rate: float | None) -> str:
+    """Return a trial rate, with the steps of its run if these are fewer than the rate is chosen for."""
+    steps = next((run.steps for run in at.runs if run.rate == rate), at.ahead)
+    return "" if rate is None else numeral(rate, 3) + f" ({steps} steps)" * (steps < at.ahead)
 
 
 def _interval(low: float, high: float) -> str:
@@ -83,11 +89,17 @@ def _interval(low: float, high: float) -> str:
 
 def trial_notes(made: Plan) -> Iterator[str]:
     """Yield at most five notes on the rates."""
-    failed = [str(at.batch_size) for at in made.trials if at.start is None]
+    failed = [at for at in made.trials if at.start is None]
     if failed:
+        trained = any(run.trains for at in failed for run in at.runs)
         yield (
-            f"no rate at B = {', '.join(failed)}: no trial run ended 1 % below the start and the best constant output;"
-            " check initialisation, data and loss, or raise --steps"
+            f"no rate at B = {', '.join(str(at.batch_size) for at in failed)}: none of the longest trial runs ended 1 %"
+            " below the start and the best constant output; "
+            + (
+                "shorter ones did: lower --rate"
+                if trained
+                else "check initialisation, data and loss, or raise --steps"
+            )
         )
     if len(failed) < len(made.trials):
         yield from _rate_notes(made)
