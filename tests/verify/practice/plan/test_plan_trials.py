@@ -65,9 +65,9 @@ def test_a_rate_that_trained_in_short_runs_alone_is_not_suggested(given: Problem
     """A scheduler makes the last steps too large: shorter runs train."""
 
     def late(optimizer: Any) -> Any:
-        return lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 if step < 60 else 1e20)
+        return lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 if step < 300 else 1e20)
 
-    made = tried(given, [14], steps=80, scheduler=late)
+    made = tried(given, [14], steps=400, scheduler=late)
     (at,) = made.trials
     assert any(run.trains for run in at.runs) and (at.start, at.trains) == (None, None)
     assert "none of the longest trial runs ended 1 %" in sentences(made)
