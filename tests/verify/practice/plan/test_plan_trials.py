@@ -67,7 +67,7 @@ def test_a_rate_that_trained_in_short_runs_alone_is_not_suggested(given: Problem
     def late(optimizer: Any) -> Any:
         return lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 if step < 300 else 1e20)
 
-    made = tried(given, [14], steps=400, scheduler=late)
+    made = tried(given, [14], rate=1.6, steps=400, scheduler=late)
     (at,) = made.trials
     assert any(run.trains for run in at.runs) and (at.start, at.trains) == (None, None)
     assert "none of the longest trial runs ended 1 %" in sentences(made)
