@@ -5,6 +5,7 @@ several rates and suggests one. Here a small BERT, or torch's encoder if transfo
 8 letters is the most frequent in a word of 16. The optimizer is AdamW with weight decay, warm-up and a cosine.
 """
 
+import matplotlib.pyplot as plt
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -16,9 +17,11 @@ torch.set_num_threads(1)
 words = torch.randint(8, (2048, 16))
 loader = DataLoader(TensorDataset(words, words.mode(1).values), batch_size=32, shuffle=True)
 try:
-    from transformers import DistilBertConfig as Config, DistilBertForSequenceClassification as Bert
+    import transformers  # pyright: ignore[reportMissingImports]
 
-    model = Bert(Config(vocab_size=8, dim=32, n_layers=2, n_heads=4, hidden_dim=64, num_labels=8))
+    sizes = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
+    config = transformers.DistilBertConfig(vocab_size=8, num_labels=8, **sizes)
+    model = transformers.DistilBertForSequenceClassification(config)
 except ImportError:
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), 2)
     model = nn.Sequential(nn.Embedding(8, 32), encoder, nn.Flatten(), nn.Linear(16 * 32, 8))
@@ -34,7 +37,7 @@ def optimizer_at(rate: float):
 optimizer, scheduler = optimizer_at(1e-3)
 plan = losscurv.plan(model, loader, optimizer, scheduler=scheduler, steps=192)
 print(plan.summary())
-optimizer, scheduler = optimizer_at(plan.trials[0].start)
+optimizer, scheduler = optimizer_at(plan.trials[0].start or 1e-3)  # None if no trial run trained
 losses = list[float]()
 for inputs, targets in [batch for _ in range(3) for batch in loader]:
     outputs = model(inputs)
@@ -45,9 +48,10 @@ for inputs, targets in [batch for _ in range(3) for batch in loader]:
     optimizer.step()
     scheduler.step()
 print(f"loss of 16 batches: {sum(losses[:16]) / 16:.2f} at first, {sum(losses[-16:]) / 16:.2f} at the end")
-plan.plot().figure.savefig("learning_rate_of_a_transformer.png")
+plt.plot(losses)
+plt.savefig("learning_rate_of_a_transformer.png")
 
-# ![Learning rates of the trial runs at batch size 32](learning_rate_of_a_transformer.png)
+# ![Loss of each batch against the step, at the suggested rate](learning_rate_of_a_transformer.png)
 #
 # ## What to try next
 #
