@@ -46,19 +46,15 @@ def picture() -> str:
     label = "Share of cases with regret at most 0.1 against training steps, for each rule"
     with mpl.rc_context(STYLE):
         figure, axes = frame(label, left=40, right=80, width=620, height=320)
-        x = Scale("training steps for each batch size", (-25.0, 960.0), range(0, 1000, 200))
-        dress(
-            axes,
-            x,
-            Scale("share of cases with regret ≤ 0.1", (0.0, 1.0), (0, 0.2, 0.4, 0.6, 0.8, 1)),
-            left=40,
-        )
+        across = Scale("training steps for each batch size", (-25.0, 960.0), range(0, 1000, 200))
+        up = Scale("share of cases with regret ≤ 0.1", (0.0, 1.0), (0, 0.2, 0.4, 0.6, 0.8, 1))
+        dress(axes, across, up, left=40)
     for pair in JOINED:
         axes.plot(*zip(*(rules[rule] for rule in pair), strict=True), lw=1.3, color=_colour(pair[0]))
     for rule, (steps, share) in rules.items():
         axes.plot(steps, share, "o", ms=4.5, color=_colour(rule))
-        side = {"x": steps - 12, "ha": "right"} if rule in dict(JOINED) else {"x": steps + 12}
-        draw_label(axes, y=share + MOVED.get(rule, 0.0), text=rule.partition(", `")[0], **side)
+        x, ha = (steps - 12, "right") if rule in dict(JOINED) else (steps + 12, "left")
+        draw_label(axes, x, share + MOVED.get(rule, 0.0), rule.partition(", `")[0], ha=ha)
     variables = (";".join(f"--{name}:{colour}" for name, colour in each.items()) for each in (PALETTE, DARK))
     style = "<style>:root{{{}}}@media(prefers-color-scheme:dark){{:root{{{}}}}}</style>".format(*variables)
     return re.sub("(<svg[^>]*>)", rf"\1{style}", str(themed(figure)), count=1)
