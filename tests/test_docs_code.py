@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import runpy
 import shlex
 import tomllib
 from collections import Counter
@@ -191,6 +192,15 @@ def test_a_how_to_is_short(page: str) -> None:
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     assert len([word for word in prose.split() if re.search(r"\w", word)]) <= 600
+
+
+def test_the_picture_of_rules_is_that_of_their_table() -> None:
+    drawn = runpy.run_path(str(ROOT / "docs/site/rates.py"))
+    kept = (ROOT / "docs/gallery/rates.svg").read_text(encoding="utf-8")
+    assert len(drawn["table"]()) == 12
+    marks, names = (rf'<{tag} [^>]*x="([\d.]+)" y="([\d.]+)"' for tag in ("use", "text"))
+    for pattern in (marks, names, "<text[^>]*>(.*?)</text>"):
+        assert re.findall(pattern, drawn["picture"]()) == re.findall(pattern, kept) != []
 
 
 def test_the_docs_are_no_longer_than_a_book() -> None:

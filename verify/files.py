@@ -7,13 +7,28 @@ import glob
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from verify.signals import handling, interrupt
 
 STALE = 3600.0
 """Seconds after which a part is one that a killed process has left: nothing takes as long to be written."""
+
+
+@contextlib.contextmanager
+def writing(what: str, place: Path) -> Iterator[None]:
+    """Refuse what cannot be written, by its name and place.
+
+    Raises
+    ------
+    ValueError
+        In place of an `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(f"{what} cannot be written to {place}: {error.strerror or error}") from None
 
 
 def replace_files(contents: Mapping[Path, str | bytes]) -> None:

@@ -5,8 +5,9 @@
 
 The folder gets a file for each network, state and optimiser; a campaign that was stopped continues there, and rules or
 orders of the judge's batches that were not run are added. Tables are printed at the end. `--data` names an archive of
-colour images with labels. `--rule` runs one rule, by its name or as `module:function`: a function of a `Task` that
-returns a rate for each batch size.
+colour images with labels. Letters are those of pages in docs/: another version of these pages gives other samples.
+`--network` runs one network, such as attention-text-torch. `--rule` runs one rule, by its name or as `module:function`:
+a function of a `Task` that returns a rate for each batch size.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command("benchmarks.rates", __doc__, data="", orders=1, quick=False)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--half", choices=("design", "holdout"), required=True)
+    parser.add_argument("--network", action="append", help="default: all of the half")
     parser.add_argument("--rule", action="append", help=f"default: {'; '.join(RULES)}")
     options = parser.parse_args(argv)
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             module, function = given.split(":")
             rules[given] = getattr(importlib.import_module(module), function)
     rules = {name: rules[name] for name in options.rule or RULES}
-    chosen = [network for network in NETWORKS if network.half == options.half]
+    names = options.network or [network.name for network in NETWORKS]
+    chosen = [network for network in NETWORKS if network.half == options.half and network.name in names]
     if options.quick:
         chosen = [n for n in chosen if n.source == "digits-8"]
     if not options.data and any(network.source.startswith("images") for network in chosen):

@@ -313,6 +313,8 @@ def test_the_command_adds_a_rule_and_prints_tables(
     assert command.main([*words, *own]) == 0
     assert capsys.readouterr() == (said.out, "")
     monkeypatch.setattr(command, "NETWORKS", NETWORKS)
+    assert command.main([*words, *own, "--network", tanh.name]) == 0
+    assert capsys.readouterr() == (said.out, "")
     with pytest.raises(SystemExit, match="2"):
         command.main(words)
     assert "--data must name an archive of colour images" in capsys.readouterr().err

@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from verify.escapes import escaped
-from verify.files import replace_files
+from verify.files import replace_files, writing
 from verify.page import wording
 from verify.page.axes import margins_scale
 from verify.page.canvas import Scale, dress
@@ -192,10 +192,8 @@ def save_as(figure: Figure, path: Path, form: str) -> None:
     """
     if form not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {form!r}")
-    try:
+    with writing("figure", path):
         replace_files({path: _render(figure, form)})
-    except OSError as error:
-        raise ValueError(f"figure cannot be written to {path}: {error.strerror or error}") from None
 
 
 def _render(figure: Figure, form: str) -> str | bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from simulate.results import Result
-from verify.files import replace_files
+from verify.files import replace_files, writing
 from verify.page.markup import template
 
 _ROWS = 200
@@ -32,7 +32,5 @@ def write_result(result: Result, path: Path, pictures: Markup, lines: Sequence[s
         rows=rows,
         lines=[*lines, *([f"{more} more rows: to_frame()"] if more else [])],
     )
-    try:
+    with writing("page", path):
         replace_files({path: page})
-    except OSError as error:
-        raise ValueError(f"page cannot be written to {path}: {error.strerror or error}") from None

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from verify.claims import registry
-from verify.files import replace_files
+from verify.files import replace_files, writing
 from verify.page import wording
 from verify.page.report import paper_pages
 from verify.page.report.contents import ABOUT, CARDS, NO_PAGES, REPORT, Contents, Each, Pages
@@ -45,7 +45,7 @@ def write(results: Results, folder: Path, each: Each = map, *, one_file: bool = 
     ValueError
         If the folder cannot be written.
     """
-    try:
+    with writing("report", folder):
         folder.mkdir(parents=True, exist_ok=True)
         shown = Contents(wording.legible(results), NO_PAGES)
         inventory = REPORT if one_file else ABOUT
@@ -58,8 +58,6 @@ def write(results: Results, folder: Path, each: Each = map, *, one_file: bool = 
         with exclusive(folder):
             replace_files({folder / name: text for name, text in texts.items()})
             _remove_stale(folder, texts)
-    except OSError as error:
-        raise ValueError(f"report cannot be written to {folder}: {error.strerror or error}") from None
     return folder / REPORT
 
 

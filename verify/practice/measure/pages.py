@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from verify.escapes import escaped
-from verify.files import replace_files
+from verify.files import replace_files, writing
 from verify.page import terminal, wording
 from verify.page.markup import template
 from verify.practice.full_gradients import full_gradient_lines
@@ -71,11 +71,9 @@ def write_measurement(found: Measurement, folder: Path) -> Path:
         If the folder cannot be written.
     """
     place = folder / "measure.html"
-    try:
+    with writing("page", folder):
         folder.mkdir(parents=True, exist_ok=True)
         replace_files({folder / "measure.json": measurement_json(found), place: measurement_page(found)})
-    except OSError as error:
-        raise ValueError(f"page cannot be written to {folder}: {error.strerror or error}") from None
     return place
 
 

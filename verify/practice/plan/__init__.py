@@ -150,9 +150,10 @@ def plan(
     """
     if parameters is None and isinstance(optimizer, Optimizer) and isinstance(model, nn.Module):
         parameters = list(moved_groups(optimizer, model))
-    given: dict[str, Any] = {"samples": samples, "parameters": parameters, "field": field, "device": device}
-    own_data = isinstance(model, Objective)
-    problem = asked_problem("plan", model, data, loss, seed=seed, dtype=dtype, in_place=not own_data, **given)
+    problem = asked_problem(
+        "plan", model, data, loss, seed=seed, samples=samples, parameters=parameters, field=field, device=device,
+        dtype=dtype, in_place=not isinstance(model, Objective),
+    )  # fmt: skip
     with progress("plan") as tell:
         return plan_problem(
             problem,

@@ -103,7 +103,8 @@ class Halving:
         """Answer from all runs so far."""
         steps = max((max(losses) for losses in self.seen.values()), default=0)
         start = min(self.seen, key=lambda place: self._at(place, steps), default=None)
-        if start is None or not self.trained(start):
+        # a run that diverged has no loss at these steps, even if it had trained before
+        if start is None or not self._at(start, steps)[0] < self._bound:
             return Answer(None, None, None)
         trains = start
         while self.trained(trains + 1):

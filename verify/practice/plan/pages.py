@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from verify.files import replace_files
+from verify.files import replace_files, writing
 from verify.page import plots
 from verify.page.markup import template
 from verify.practice.page_plots import figure_of, plots_html
@@ -25,15 +25,13 @@ def write_plan(made: Plan, folder: Path) -> Path:
     ValueError
         If the folder cannot be written.
     """
-    try:
+    with writing("plan", folder):
         folder.mkdir(parents=True, exist_ok=True)
         figure = figure_of(
             [plan_plot(made)], "Learning rate against batch size", f"losscurv · seed {made.seed}"
         )
         plots.save_figure(figure, folder / "plan")
         replace_files({folder / "plan.json": plan_json(made), folder / "plan.html": plan_page(made)})
-    except OSError as error:
-        raise ValueError(f"plan cannot be written to {folder}: {error.strerror or error}") from None
     return folder / "plan.html"
 
 
@@ -46,14 +44,10 @@ def plan_page(made: Plan) -> str:
     """Return one HTML page that needs no other file."""
     name, level, *doubts = words.header_lines(made)
     return template("plan.html.j2").render(
+        words=words,
+        made=made,
         name=name.partition(":")[0],
         facts=[name, level],
         doubts=doubts,
-        headline=words.headline(made),
-        trials=words.trial_table(made),
-        trial_notes=list(words.trial_notes(made)),
-        title=words.CURVATURE,
-        curvature=words.curvature_table(made),
-        notes=list(words.curvature_notes(made)),
         picture=plots_html([plan_plot(made)]),
     )

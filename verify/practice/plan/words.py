@@ -26,10 +26,10 @@ Table = list[list[str]]
 def plan_text(made: Plan) -> str:
     """Return the text that the command prints."""
     blocks = [_wrapped(header_lines(made)), [*_fitted(trial_table(made)), "", *_wrapped(trial_notes(made))]]
-    table, notes = curvature_table(made), _wrapped(curvature_notes(made))
-    blocks += [[f"{CURVATURE}:", *_fitted(table)]] if table else []
-    blocks += [notes] if notes else []
-    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+    if made.linearised:
+        blocks.append([f"{CURVATURE}:", *_fitted(curvature_table(made))])
+    blocks.append(_wrapped(curvature_notes(made)))
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
 def _wrapped(sentences: Iterable[str]) -> list[str]:
@@ -73,8 +73,14 @@ def trial_table(made: Plan) -> Table:
 
 
 def _trial_row(at: SizeTrial) -> list[str]:
-    start, *ends = ("" if rate is None else numeral(rate, 3) for rate in (at.start, at.trains, at.fails))
+    start, *ends = (_with_steps(at, rate) for rate in (at.start, at.trains, at.fails))
     return [str(at.batch_size), start or "none", _interval(*at.within) if at.within else "", *ends]
+
+
+def _with_steps(at: SizeTrial, rate: float | None) -> str:
+    """Return a trial rate, with the steps of its run if these are fewer than the rate is chosen for."""
+    found = [f" ({run.steps} steps)" * (run.steps < at.ahead) for run in at.runs if run.rate == rate]
+    return numeral(rate, 3) + found[0] if rate else ""
 
 
 def _interval(low: float, high: float) -> str:
@@ -86,8 +92,8 @@ def trial_notes(made: Plan) -> Iterator[str]:
     failed = [str(at.batch_size) for at in made.trials if at.start is None]
     if failed:
         yield (
-            f"no rate at B = {', '.join(failed)}: no trial run ended 1 % below the start and the best constant output;"
-            " check initialisation, data and loss, or raise --steps"
+            f"no rate at B = {', '.join(failed)}: none of the longest trial runs ended 1 % below the start and the best"
+            " constant output; check initialisation, data and loss, raise --steps, or lower --rate if they diverged"
         )
     if len(failed) < len(made.trials):
         yield from _rate_notes(made)
@@ -132,8 +138,9 @@ def _curvature_row(at: BatchRates) -> list[str]:
 def curvature_notes(made: Plan) -> Iterator[str]:
     """Yield notes on the limits, or the reason why they are missing."""
     found = made.linearised
+    if made.not_linearised:
+        yield f"no limits from curvature: {made.not_linearised}"
     if found is None:
-        yield from [f"no limits from curvature: {made.not_linearised}"] if made.not_linearised else []
         return
     yield "for small displacements in evaluation mode: training changes the curvature, so larger rates may train"
     yield from full_gradient_lines(found.hessian, found.bracket.largest)

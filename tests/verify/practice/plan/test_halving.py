@@ -81,6 +81,16 @@ def test_where_nothing_beats_a_constant_there_is_no_rate() -> None:
     assert found == Answer(None, None, None)
 
 
+@pytest.mark.parametrize("late", [100, 200])
+def test_where_all_that_went_on_diverge_there_is_no_rate(late: int) -> None:
+    """Smaller rates trained in the first stage, and were not tried longer."""
+    found = search(
+        lambda place, steps: math.inf if steps >= late else 0.5 - 0.1 * place * (place < 2), near=False
+    )
+    assert found.found() == Answer(None, None, None)
+    assert found.trained(min(found.seen)) == (late == 200)
+
+
 def test_a_negative_loss_is_compared_by_its_size() -> None:
     law: Law = lambda place, _: -5 + abs(place - 1) if place < 4 else math.inf  # noqa: E731
     assert search(law, first=-1.0, constant=math.inf).found().start == 1

@@ -53,6 +53,27 @@ def test_the_suggested_rate_trains(given: Problem) -> None:
     assert run.trains and run.loss < made.state.loss == pytest.approx(given.objective.value())
 
 
+def test_the_table_says_which_rates_rest_on_shorter_runs(given: Problem) -> None:
+    made = tried(given, [14], steps=40)
+    (at,) = made.trials
+    runs = tuple(dataclasses.replace(run, steps=5 if run.rate == at.fails else 40) for run in at.runs)
+    cut = dataclasses.replace(made, trials=(dataclasses.replace(at, runs=runs),))
+    assert words.trial_table(cut)[1][-2:] == [f"{at.trains:g}", f"{at.fails:g} (5 steps)"]
+
+
+def test_a_rate_that_trained_in_short_runs_alone_is_not_suggested(given: Problem) -> None:
+    """A scheduler makes the last steps too large: shorter runs train."""
+
+    def late(optimizer: Any) -> Any:
+        return lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 if step < 300 else 1e20)
+
+    made = tried(given, [14], rate=1.6, steps=400, scheduler=late)
+    (at,) = made.trials
+    assert any(run.trains for run in at.runs) and (at.start, at.trains) == (None, None)
+    assert "none of the longest trial runs ended 1 %" in sentences(made)
+    assert "lower --rate if they diverged" in sentences(made)
+
+
 def test_each_score_is_the_loss_that_it_names() -> None:
     """Labels without a rule are learned by heart: only the held-out loss rises."""
     torch.manual_seed(0)
@@ -113,7 +134,8 @@ def test_a_dead_network_gets_no_rate(seed: int) -> None:
     made = tried(problem(net, (torch.ones(300, 3), targets)), [4], steps=60, seed=seed)
     (at,) = made.trials
     assert (at.start, at.within, at.trains, at.fails) == (None, None, None, None)
-    assert "no rate at B = 4: no trial run ended 1 % below the start and the best constant" in sentences(made)
+    assert "no rate at B = 4: none of the longest trial runs ended 1 % below the start" in sentences(made)
+    assert "check initialisation, data and loss" in sentences(made)
     assert "tests on other" not in sentences(made) and words.headline(made) == "No learning rate was found"
     assert words.trial_table(made)[1] == ["4", "none", "", "", ""]
 
