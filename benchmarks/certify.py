@@ -19,19 +19,22 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import losscurv
 
-LIBRARIES = "curvlinops hessian_eigenthings pyhessian landscaper.hessian laplace.curvature nngeometry.metrics"
+LIBRARIES = (
+    "curvlinops hessian_eigenthings pyhessian landscaper.hessian laplace.curvature nngeometry.metrics"
+    " nngeometry.object"
+)
 LAYERS = "Tanh ReLU GELU SiLU ELU Softplus Sigmoid Identity LayerNorm BatchNorm1d"
 
 
 def claims(net: nn.Module, loss: Any, whole: Any) -> dict[str, Callable[[], Any]]:
     """Return functions that compute claims, by library, quantity and matrix."""
-    c, e, p, s, g, n = map(import_module, LIBRARIES.split())
-    dense, batches = import_module("nngeometry.object").PMatDense, DataLoader(TensorDataset(*whole), 20)
-    known, exact = (net, [whole], e.supervised_loss(loss)), {"check_deterministic": False}
+    c, e, p, s, g, n, o = map(import_module, LIBRARIES.split())
+    batches = DataLoader(TensorDataset(*whole), 20)
+    known = net, [whole], e.supervised_loss(loss)
     power, again = p.hessian(net, loss, whole, cuda=False), s.PyHessian(net, loss, batches, "cpu")
     return {
         "curvlinops operator hessian": lambda: c.HessianLinearOperator(
-            net, loss, [*net.parameters()], batches, **exact
+            net, loss, [*net.parameters()], batches
         ),
         "eigenthings-batches operator hessian": lambda: e.HessianOperator(net, batches, known[2]),
         "eigenthings eigenvalues hessian": lambda: e.lanczos(e.HessianOperator(*known), k=5).eigenvalues,
@@ -42,7 +45,7 @@ def claims(net: nn.Module, loss: Any, whole: Any) -> dict[str, Callable[[], Any]
             np.real(part).reshape(-1, 40).sum(0) for part in again.density(40)
         ],
         "laplace operator gauss_newton": lambda: g.CurvlinopsGGN(net, "classification").full(*whole)[1],
-        "nngeometry operator fisher": lambda: n.FIM(net, batches, dense).to_torch(),
+        "nngeometry operator fisher": lambda: n.FIM(net, batches, o.PMatDense).to_torch(),
         "differences operator hessian": lambda: e.HessianOperator(*known, method="finite_difference"),
     }
 
@@ -59,12 +62,19 @@ def main() -> None:
         for name, claim in claims(net, loss, whole).items():
             _, quantity, matrix = name.split()
             off = 0.001 if quantity == "operator" else 0.05
-            asked: Any = {"quantity": quantity, "matrix": matrix, "which": "LM", "tolerance": off}
             try:
-                said = losscurv.certify(claim(), objective, budget=1e4, **asked).headline
+                said = losscurv.certify(
+                    claim(),
+                    objective,
+                    quantity=quantity,
+                    matrix=matrix,
+                    which="LM",
+                    tolerance=off,
+                    budget=1e4,
+                ).headline
             except Exception as error:
-                said = repr(error)
-            print(layer, name, said, sep=" | ", flush=True)
+                said = error
+            print(layer, name, said, flush=True)
 
 
 if __name__ == "__main__":

@@ -171,7 +171,8 @@ def certify(
         operators, and 0.05 for the others, which most libraries estimate.
     budget
         Most passes, each as expensive as one forward and one backward pass over all samples. A product with the Hessian
-        counts 2.5, with another matrix 1.6, and the first one 6 more. Products of a claimed operator are not counted.
+        counts 2.5, with another matrix 1.6, and the first one 6 more. A trace, a norm or a density uses all of them, or
+        what an exact value takes. Products of a claimed operator are not counted.
     seed
         Seed of the random vectors.
 
