@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -155,12 +154,8 @@ def softmax_fisher(block: Block, point: Point) -> Arrays:
 
 def _predicted_statistics(point: Point, logits: Any) -> list[fisher.CrossEntropyStatistics]:
     """Predicted Fisher statistics of cross-entropy, given the softmax of each network."""
-    return _of_each_softmax(fisher.cross_entropy_statistics, point, logits)
-
-
-def _of_each_softmax(theory: Callable[..., Any], point: Point, logits: Any) -> list[Any]:
-    probabilities = logits.softmax(-1).cpu().numpy()
-    return [theory(**setting(point, "width"), probabilities=g, finite_width=True) for g in probabilities]
+    law, probabilities = setting(point, "width"), logits.softmax(-1).cpu().numpy()
+    return [fisher.cross_entropy_statistics(**law, probabilities=p, finite_width=True) for p in probabilities]
 
 
 def _dual(gram: Any, logits: Any) -> Any:
