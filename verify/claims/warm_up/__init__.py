@@ -9,7 +9,7 @@ from verify.model.inventory import Entry, Paper
 
 PAPER = Paper(
     "warm_up",
-    "Kalra and Barkeshli (2023, 2024); Kalra et al. (2026)",
+    "Kalra and Barkeshli (2024); Kalra et al. (2026)",
     "Warm-up of the learning rate, and the rates that a network bears at first",
     family_error=1e-3,
     family_size=64,
