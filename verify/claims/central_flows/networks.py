@@ -219,6 +219,7 @@ OBSERVATIONS = (
             "loss",
         ),
         replicates=3,
+        single="the oscillation at the edge amplifies the last digit",
         seconds=4.0,
         tier=Tier.FULL,
         data="digits",

@@ -255,7 +255,7 @@ OBSERVATIONS = (
         source=f"{PAPER}, abstract",
         title="Curvature over 2/eta through steepest descent in three norms",
         note="The generalised sharpness rises to 2/eta or above and stays there. The largest eigenvalue does not: it "
-        "is a quarter of 2/eta for the spectral norm, above it for blocks, and less than a hundredth for signs.",
+        "is a quarter of 2/eta for the spectral norm, above it for blocks, and a hundredth or so for signs.",
         replicate="one perceptron with its images and random labels",
         simulate=sharpness_courses,
         single=SINGLE,
