@@ -88,9 +88,9 @@ OWN = (
     "noise_scale",
     "adam_limit",
     "width",
+    "warm_up",
     "central_flows",
     "steepest",
-    "warm_up",
 )
 
 TOGETHER = frozenset({"granziol2022", "beyond"})
