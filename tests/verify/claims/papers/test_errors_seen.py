@@ -77,7 +77,7 @@ def test_an_error_of_a_simulator_is_seen(
 
 
 def test_an_error_of_the_sharpness_after_subtraction_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    claim = CLAIMS["karakida2019/contraction"]
+    claim: Any = CLAIMS["karakida2019/contraction"]
     monkeypatch.setattr(wide_training, "sharpness", _some_subtraction(wide_training.sharpness))
     for point in claim.points:
         found = claim.routes(fixture(0, claim.id), point)
