@@ -56,29 +56,3 @@ def cross_entropy_gram(gram: Tensor, logits: Tensor) -> Tensor:
     # a root in closed form: the roots of probabilities are a unit vector, so 1 - r r' is a projection
     factor = torch.diag_embed(roots) - shares[..., :, None] * roots[..., None, :]
     return torch.einsum("nsjk,njmst,ntmi->nkist", factor, gram, factor)
-
-
-def averaged(gram: Tensor) -> Tensor:
-    """Replace a Gram by two numbers: its mean over samples and outputs, and over pairs of samples of one output.
-
-    Different outputs have overlap 0. With one sample there is no pair.
-
-    Returns
-    -------
-    Shape (n, C, C, T, T).
-
-    Examples
-    --------
-    >>> averaged(torch.tensor([[3.0, 1.0], [2.0, 5.0]]).reshape(1, 1, 1, 2, 2)).squeeze()
-    tensor([[4.0000, 1.5000],
-            [1.5000, 4.0000]])
-    """
-    outputs, samples = gram.shape[1], gram.shape[-1]
-    blocks = gram.diagonal(dim1=1, dim2=2).mean(-1)
-    own = blocks.diagonal(dim1=1, dim2=2).mean(-1)[:, None, None]
-    # a single sample has no pairs
-    pair = (blocks.sum((1, 2))[:, None, None] - samples * own) / max(samples * (samples - 1), 1)
-    one = torch.eye(samples, dtype=gram.dtype, device=gram.device)
-    block = pair + (own - pair) * one
-    same = torch.eye(outputs, dtype=gram.dtype, device=gram.device)
-    return same[None, :, :, None, None] * block[:, None, None]

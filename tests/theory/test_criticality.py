@@ -51,6 +51,18 @@ def test_deviations_from_the_fixed_points_shrink_by_the_slopes(name: str, weight
     assert variance[fast] / variance[fast - 1] == pytest.approx(found.variance_slope, rel=1e-2)
 
 
+@pytest.mark.parametrize(("name", "weight", "bias"), SETTINGS)
+def test_near_inputs_part_by_chi(name: str, weight: float, bias: float) -> None:
+    """The recursion itself, once its variance is at the fixed point: chaos or order."""
+    found = depth_scales(name, weight_variance=weight, bias_variance=bias)
+    depth = math.ceil(8 * found.variance_depth) + 4
+    deep = order_parameters(
+        name, depth=depth, weight_variance=weight, bias_variance=bias, input_overlap=1 - 1e-5
+    )
+    gaps = deep.q_hat_t - deep.q_hat_st
+    assert gaps[-1] / gaps[-2] == pytest.approx(found.chi, rel=2e-3)
+
+
 @pytest.mark.parametrize(
     ("name", "bias", "weight", "accuracy"),
     [

@@ -1,7 +1,6 @@
 """Gram matrices of tangent parameters and of the cross-entropy against Jacobians by autograd."""
 
 import torch
-from numpy.testing import assert_allclose
 
 from simulate.wide import fisher_gram, gram_variants
 from tests.simulate.wide.by_autograd import network_of
@@ -17,17 +16,3 @@ def test_a_certain_output_has_no_information() -> None:
     gram = fisher_gram.gram(network, "relu")
     sure = torch.tensor([800.0, 0.0], dtype=torch.float64).expand(2, 3, 2)
     assert not gram_variants.cross_entropy_gram(gram, sure).any()
-
-
-def test_averaged_gram_keeps_both_means() -> None:
-    network = network_of((4, 6, 3), 5)
-    gram = fisher_gram.gram(network, "tanh")
-    found = gram_variants.averaged(gram)
-
-    assert found.shape == gram.shape
-    assert_allclose(fisher_gram.fisher_trace(found), fisher_gram.fisher_trace(gram), rtol=1e-13)
-    assert_allclose(fisher_gram.rayleigh(found), fisher_gram.rayleigh(gram), rtol=1e-13)
-    assert len(found[0].unique()) == 3 and not found[:, 0, 1].any()
-    assert_allclose(
-        gram_variants.averaged(gram[..., :1, :1])[:, 0, 0, 0, 0], gram[..., 0, 0].diagonal(0, 1, 2).mean(1)
-    )

@@ -1,5 +1,6 @@
 """Mean-square stability of SGD, and the rules that carry a rate from one batch size to another."""
 
+import itertools
 import math
 from typing import Any
 
@@ -43,6 +44,15 @@ def test_mean_square_exponent_is_the_slope_of_its_rate(batch: float, noise: floa
 
     expected = slope(lambda b: rates.mean_square_limit(1.3, batch_size=b, **setting), batch, dataset)
     assert_allclose(found, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_along_one_direction_the_limit_keeps_the_second_moment_over_every_batch(batch: int) -> None:
+    curvatures = [0.3, 1.7, 0.9, 2.6, 0.2, 1.1]
+    size = {"batch_size": batch, "dataset_size": len(curvatures)}
+    limit = rates.mean_square_limit(np.mean(curvatures), noise=np.var(curvatures, ddof=1), **size)
+    means = [np.mean(some) for some in itertools.combinations(curvatures, batch)]
+    assert np.mean([(1 - limit * mean) ** 2 for mean in means]) == pytest.approx(1, rel=1e-12)
 
 
 @pytest.mark.parametrize("q", [1e-9, 0.3, 1.0, 81.0, 1e9])

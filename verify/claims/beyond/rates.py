@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.optimize
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from simulate.monte_carlo import Block, Point, fixture
+from simulate.monte_carlo import Block, Point
 from simulate.training import edges, lyapunov, optimisers, stacks, trial_training
 from theory import learning_rates
 from theory.finite_size import wishart_edge
 from verify.claims.adam_limit.scaling import CLAIMS as ADAM
 from verify.claims.granziol2022.rates.rates import CLAIMS as RATES
 from verify.judging.families import by_name, one, ratio
-from verify.model import KNOWN, OURS, Arrays, Claim, ExactProperty, Experiment, Kind, StatisticalProperty
+from verify.model import KNOWN, OURS, Arrays, ExactProperty, StatisticalProperty
 from verify.model.domains import Between, Domain, Either, OneOf
 
 Array = NDArray[Any]
@@ -116,44 +114,6 @@ def off_the_curve(rng: Generator, point: Point, *, rule: str = "") -> float:
     )
 
 
-def exponent_error(
-    rng: Generator,
-    point: Point,
-    *,
-    rule: Callable[[float], float] | None = None,
-    divisor: int = 1,
-    infinite: bool = False,
-) -> float:
-    """Distance of the mean exponent between two batch sizes from the slope of the stable rates found there.
-
-    Along one direction. The stable rate, found by trial, keeps the second moment over every batch.
-    The exponent is averaged in log b, by Gauss-Legendre.
-    """
-    curvatures = samples_of(rng, point)
-    count, mean = point.samples, float(curvatures.mean())
-    sizes = np.array([point.batch_size, min(point.batch_size + point.more, count - 1)])
-    found = [_stable_rate(optimisers.all_batches(curvatures, int(size)), 2 / mean) for size in sizes]
-    low, high = np.log(sizes / (1 - sizes / count))
-    nodes, weights = np.polynomial.legendre.leggauss(24)
-    effective = np.exp((low + high) / 2 + (high - low) / 2 * nodes)
-    exponents = learning_rates.mean_square_exponent(
-        mean,
-        noise=float(curvatures.var(ddof=divisor)),
-        batch_size=effective / (1 + effective / count),
-        dataset_size=np.inf if infinite else count,
-    )
-    stated = np.vectorize(rule)(exponents) if rule else exponents
-    return abs(float(np.log(found[1] / found[0]) / (high - low)) - float(weights @ stated) / 2)
-
-
-def _stable_rate(batches: Array, highest: float) -> float:
-    """Return the rate, at most `highest`, above which the second moment over these batches grows."""
-    found: Any = scipy.optimize.brentq(
-        lambda rate: optimisers.moment_radius(batches, rate) - 1, 1e-3 * highest, highest, xtol=1e-15
-    )
-    return float(found)
-
-
 POPULATIONS: Domain = {
     "samples": Between(3, 6),
     "dim": Between(1, 4),
@@ -164,15 +124,6 @@ POPULATIONS: Domain = {
     "batch_size": Between(1, 3),
 }
 
-
-SCALARS: Domain = {
-    **POPULATIONS,
-    "dim": OneOf(1),
-    "decay": OneOf(0.0),
-    "samples": Between(4, 8),
-    "batch_size": Between(1, 2),
-    "more": Between(1, 5),
-}
 
 MULAYOFF = "Mulayoff and Michaeli (2024), arXiv 2306.07850"
 
@@ -253,86 +204,6 @@ PROPERTIES = (
         },
         seconds=0.23,
     ),
-    ExactProperty(
-        id="beyond/mean-square-exponent",
-        entries=("D2",),
-        source=f"ours; the limit is that of {MULAYOFF}",
-        statement=r"\frac{d \log \alpha}{d \log b} = \frac{1}{1 + b/b^*},\quad "
-        r"b^* = \frac{\mathrm{Var}_i\, h_i}{\lambda^2} \quad (\text{one direction})",
-        says="Along one direction, the log-log slope of SGD's largest mean-square stable rate falls from one to zero "
-        "as the batch size passes its crossover.",
-        passage=OURS,
-        domain=SCALARS,
-        violation=exponent_error,
-        examples=(
-            Point(dim=1, samples=6, rank=2, spread=0.7, decay=0.0, heavy=0.0, batch_size=1, more=1),
-            Point(dim=1, samples=7, rank=1, spread=0.3, decay=0.0, heavy=3.0, batch_size=2, more=3),
-        ),
-        tolerance=1e-8,
-        tolerance_reason="rounding of a root and of a quadrature of a smooth function",
-        rivals={
-            "linear": partial(exponent_error, rule=lambda _: 1.0),
-            "square root": partial(exponent_error, rule=lambda _: 0.5),
-            "of the other side": partial(exponent_error, rule=lambda e: 1 - e),
-            "divisor N": partial(exponent_error, divisor=0),
-            "of an infinite data set": partial(exponent_error, infinite=True),
-        },
-        seconds=0.01,
-    ),
-)
-
-
-@cache
-def _fixed(samples: int, dim: int) -> Array:
-    """A population that all replicates share."""
-    point = Point(samples=samples, dim=dim, rank=2, spread=0.6, decay=0.5, heavy=0.0)
-    return samples_of(fixture(0, "beyond/sgd-steps"), point)
-
-
-def _sgd_steps(block: Block, point: Point) -> Arrays:
-    """SGD from weights with the second moment that the limiting rate keeps, at a multiple of that rate."""
-    matrices = _fixed(point.samples, point.dim)
-    limit = optimisers.largest_stable_rate(optimisers.population(matrices), point.batch_size)
-    setting = {"rate": point.relative * limit.rate, "batch_size": point.batch_size, "runs": point.runs}
-    found = optimisers.sgd_steps(block, matrices, limit.moment, **setting)
-    return {"loss of distance": -found["change"], "gain": found["gain"]}
-
-
-SGD = Experiment(
-    id="beyond/sgd-steps",
-    replicate="1024 steps of SGD on a fixed population, each from weights of its own",
-    simulate=_sgd_steps,
-    on_host="all of it, in numpy",
-    points=tuple(
-        Point(samples=12, dim=4, batch_size=size, relative=relative, runs=1024)
-        for size, relative in ((3, 0.7), (3, 1.3), (7, 1.1))
-    ),
-    seconds=0.097,
-)
-
-SGD_CLAIM = Claim(
-    id="beyond/sgd-steps",
-    entries=("D2",),
-    source=f"ours; the limit is that of {MULAYOFF}",
-    statement=r"\frac{\mathbb{E}|w_t|^2 - \mathbb{E}|w_{t+1}|^2}{2 a\, \mathbb{E}\, w_t^\top H w_t} = "
-    r"1 - a/\alpha_{\rm ms}\quad \text{from the second moment that } \alpha_{\rm ms} \text{ keeps}",
-    says="From the second moment that the limit keeps, a step of SGD loses squared distance in proportion to one "
-    "less the rate over the limit.",
-    passage=OURS,
-    experiment=SGD,
-    kind=Kind.RATIO,
-    score=("loss of distance", "gain"),
-    predict=lambda p: learning_rates.mean_square_descent(p.relative, limit=1.0),
-    margin=0.01,
-    relative=False,
-    margin_reason="unbiased; 1 % of what a small rate gains",
-    rivals={
-        "no batch noise": lambda _: 1.0,
-        "square of the rate": lambda p: 1 - p.relative**2,
-        "limit twice as high": lambda p: 1 - p.relative / 2,
-    },
-    axis="relative",
-    quantity="loss of squared distance over that of a small rate",
 )
 
 
@@ -464,6 +335,5 @@ ANY_RATE_CLAIMS = (
 
 CLAIMS = (
     *PROPERTIES,
-    SGD_CLAIM,
     *ANY_RATE_CLAIMS,
 )

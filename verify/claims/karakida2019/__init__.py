@@ -27,6 +27,5 @@ ROOMS = (
     "layer_norm",
     "training",
     "follow_ups",
-    "criticality",
     "any_network",
 )

@@ -25,7 +25,6 @@ from verify.model.domains import Between, OneOf
 
 NAMES = (
     "mean-eigenvalue",
-    "tangent-mean",
     "tangent-rayleigh",
     "cross-entropy-trace",
     "layer-norm-mean",
@@ -86,6 +85,11 @@ def _signals_and_eigenvalue(block: Block, p: Point) -> Any:
     return (sum(parts) + trace / float(statistics_of(p).mean * parameters_of(p))) / 3
 
 
+def _tangent_mean(block: Block, p: Point) -> Any:
+    """Mean eigenvalue, tangent parameters."""
+    return follow_ups.tangent_fisher(block, p)["mean"] / float(follow_ups.tangent_statistics(p).mean)
+
+
 def _of(name: str) -> Callable[[Block, Point], Any]:
     return lambda block, p: ratio(BY_NAME[name], block, p)
 
@@ -97,6 +101,7 @@ CASES: dict[str, Callable[[Block, Point], Any]] = {
     "mean-eigenvalue": _of("mean-eigenvalue"),
     "rayleigh-quotient": _rayleigh,
     "mean-subtraction": _subtracted,
+    "tangent-mean": _tangent_mean,
     **{name: _of(name) for name in NAMES[1:]},
     "sharpness": _sharpness,
     "whole": _signals_and_eigenvalue,

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
 from numpy.random import Generator
 
 from simulate.monte_carlo import Block, Point
@@ -104,67 +103,6 @@ TWO_OUTPUTS = ExactProperty(
     seconds=0.014,
 )
 
-# --- Theorem 4.1 given the outputs ----------------------------------------------------------------------------
-
-WIDTH = 100
-
-
-def _blocks(rng: Generator, p: Any) -> tuple[Any, Any]:
-    """Outputs drawn before their normalisation, and the blocks of K over alpha M."""
-    u = rng.standard_normal((p.samples, p.outputs)) + p.shared * rng.standard_normal(p.outputs)
-    centred = u - u.mean(1, keepdims=True)
-    deviation = centred.std(1)
-    f = centred / deviation[:, None]
-    projectors = np.eye(p.outputs) - 1 / p.outputs - f[:, :, None] * f[:, None, :] / p.outputs
-    scaled = (projectors / deviation[:, None, None]).reshape(-1, p.outputs)
-    kappas = np.where(np.eye(p.samples, dtype=bool), normed_kappas(p).kappa1, normed_kappas(p).kappa2)
-    k = scaled @ scaled.T * np.kron(kappas, np.ones((p.outputs, p.outputs)))
-    return u, k
-
-
-def _squares_difference(rng: Generator, p: Point, **changes: Callable[[Any], Any]) -> float:
-    """Trace of the squared blocks and its formula in the etas, relative difference."""
-    u, k = _blocks(rng, p)
-    etas = layer_normalisation.realised_etas(u)
-    mean_etas = {name: float(value) for name, value in etas._asdict().items()}
-    changed = {name: change(etas) for name, change in changes.items()}
-    found = normed_statistics(p | mean_etas | {"width": WIDTH}, **changed).upper
-    expected = normed_kappas(p).alpha * WIDTH / p.samples * np.linalg.norm(k)
-    return float(abs(found / expected - 1))
-
-
-GIVEN_OUTPUTS = ExactProperty(
-    id="karakida2019/layer-norm-etas",
-    entries=("C51",),
-    source=f"{PAPER}, theorem 4.1, eq. (27); the etas are our reading",
-    statement=r"\frac{\|K\|_F^2}{(\alpha M)^2 T^2} = \big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
-    r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2),\quad "
-    r"K_{st} = \alpha M \kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}",
-    says="Given the outputs, the squared entries of the Gram matrix with layer normalisation sum to the "
-    "theorem's formula in three averages.",
-    domain={
-        "activation": OneOf("relu", "erf", "linear"),
-        "depth": Between(2, 5),
-        "outputs": Between(3, 8),
-        "samples": Between(1, 12),
-        "weight_variance": Between(0.1, 4.0),
-        "bias_variance": Between(0.0, 2.0),
-        "shared": Between(0.0, 3.0),
-    },
-    violation=_squares_difference,
-    examples=(
-        law("relu", 1.7, 0.3, depth=3, outputs=5, samples=11, shared=0.7),
-        law("erf", 2.3, 0.4, depth=4, outputs=3, samples=7, shared=1.3),
-    ),
-    tolerance=1e-9,
-    tolerance_reason="an exact identity in float64",
-    rivals={
-        "eta1 for eta3": partial(_squares_difference, eta3=lambda e: e.eta1),
-        "the square of eta1 for eta2": partial(_squares_difference, eta2=lambda e: e.eta1**2),
-        "eta3 for its square": partial(_squares_difference, eta3=lambda e: e.eta3**0.5),
-    },
-    seconds=0.016,
-)
 
 # --- statistics and bounds -------------------------------------------------------------------------------------
 
@@ -490,7 +428,6 @@ ETA_CLAIM = exponent(
 
 CLAIMS = (
     TWO_OUTPUTS,
-    GIVEN_OUTPUTS,
     *NORMED_CLAIMS,
     *LIMIT_CLAIMS,
     ETA_CLAIM,

@@ -23,7 +23,6 @@ from verify.claims.karakida2019.wide_networks import (
     network_of,
     setting,
     small_network,
-    statistics_of,
 )
 from verify.model import (
     Arrays,
@@ -32,8 +31,6 @@ from verify.model import (
     Identity,
     Kind,
     NoTheory,
-    Passage,
-    Standing,
     Tier,
     as_stated,
     out_of_scope,
@@ -130,68 +127,6 @@ CONTRACTION = Identity(
     tolerance_reason="the displacement is 1e-7 and grows at most fortyfold; what is not linear is of that order",
     seconds=0.043,
     quantity="factor of a displacement in one step",
-)
-
-
-# --- with and without mean subtraction: C45 --------------------------------------------------------------------
-
-
-def subtracted_pairs(block: Block, point: Point) -> Arrays:
-    """The largest eigenvalue on two samples, and what mean subtraction takes off it."""
-    network = _network(block, point, point.width)
-    plain, less = (
-        wide_training.sharpness(network, point.activation, subtracted=less) for less in (False, True)
-    )
-    return {"plain": plain, "taken": plain - less}
-
-
-PAIRS = Experiment(
-    id="karakida2019/subtracted-pairs",
-    replicate="one network with two inputs",
-    simulate=subtracted_pairs,
-    points=tuple(
-        Point(activation=name, depth=3, width=300, samples=2, weight_variance=weights, bias_variance=biases)
-        for name, weights, biases in (("relu", 3.9, 0.9), ("tanh", 1.7, 0.9), ("softplus", 1.7, 0.3))
-    ),
-    budget=2048,
-    seconds=0.1,
-    special="two samples: what mean subtraction leaves has one eigenvalue, whose mean is that of the trace",
-)
-
-
-def _share_removed(p: Point, *, left: float = 1.0, samples: int = 0) -> float:
-    """Share of the largest eigenvalue that mean subtraction takes."""
-    size = {"samples": samples or p.samples, "outputs": 1}
-    known: dict[str, Any] = setting(p, "width") | size | {"finite_width": True}
-    parameters = fisher.parameter_count(depth=p.depth, width=p.width, outputs=1)
-    trace = fisher.mean_subtracted_statistics(**known).mean * parameters
-    return 1 - left * trace / statistics_of(p, **size).largest
-
-
-SUBTRACTION = Claim(
-    id="karakida2019/subtraction-never-sharpens",
-    entries=("C45",),
-    source=f"ours, beside {PAPER}, section 3.4: mean subtraction allows larger learning rates",
-    passage=Passage(Standing.OURS, "it allows larger learning rates for convergence", "Section 3.4"),
-    statement=r"\frac{\mathbb{E}[\lambda_{\max} - \bar\lambda_{\max}]}{\mathbb{E}\,\lambda_{\max}} = "
-    r"1 - \frac{\kappa_1 - \kappa_2}{\kappa_1 + \kappa_2} > 0 \quad (T = 2, \text{ biases counted})",
-    says="On two samples, mean subtraction takes a derived share off the largest Fisher eigenvalue, and so "
-    "raises the limit of stable rates.",
-    experiment=PAIRS,
-    kind=Kind.RATIO,
-    score=("taken", "plain"),
-    predict=_share_removed,
-    margin=0.02,
-    relative=False,
-    margin_reason="2 % of the eigenvalue; the bias is O(1/M), below 0.8 % at M = 300",
-    rivals={
-        "nothing taken": lambda _: 0.0,
-        "all of it taken": lambda _: 1.0,
-        "half of the rest": lambda p: _share_removed(p, left=0.5),
-        "of three samples": lambda p: _share_removed(p, samples=3),
-        "1 for 1 - 1/T": lambda p: _share_removed(p, left=2.0),
-    },
-    quantity="share of the largest eigenvalue that mean subtraction takes",
 )
 
 
@@ -388,7 +323,6 @@ _recovers = partial(
 
 CLAIMS = (
     CONTRACTION,
-    SUBTRACTION,
     *LIMIT_CLAIMS,
     _recovers(
         id="karakida2019/recovery-above-the-limit",
