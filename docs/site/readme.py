@@ -175,7 +175,8 @@ def _output(readme: str, command: str, starts: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "my_net.py").write_text(module, encoding="utf-8")
         words = [sys.executable, "-m", "verify.cli", *command.split()]
-        environment = {**os.environ, "COLUMNS": "100"}
+        # sums of one thread: their last digits, and with them a rate, depend on the number of threads
+        environment = {**os.environ, "COLUMNS": "100", "OMP_NUM_THREADS": "1"}
         made = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True, env=environment)
     # a long line goes on below its value
     lines = list(filter(str.strip, re.sub(r"\n {21,}(?=\S)", " ", made.stdout).splitlines()))
