@@ -3,8 +3,7 @@ r"""Exact norms of the loss Hessian of a bias-free ReLU perceptron in all P coor
 Hessian, G-term and H-term as in `simulate.perceptrons.curvature`. The G-term shares its non-zero eigenvalues with an
 NK x NK Gram matrix. The block of layers l < m of the H-term is a mean of N products of three small arrays, so
 its norm needs N x N Gram matrices only: with 2,720 weights this takes 1/300 of the time of the dense matrices of
-`simulate.operators`. For eigenvalues of the Hessian see `simulate.eigenvalues`, for those of the G-term
-`simulate.perceptrons.gram_excess`.
+`simulate.operators`. For eigenvalues of the Hessian see `simulate.eigenvalues`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Spectrum and excess of the Gauss-Newton matrix in all parameters, from inner products of logit gradients.
+"""Excess of the Gauss-Newton matrix in all parameters, from inner products of logit gradients.
 
-G = mean J' (diag(p) - p p') J shares its non-zero eigenvalues with a Gram matrix of its factor. They are accurate for
-any confidence: no small number is a difference of large ones, and none underflows.
+G = mean J' (diag(p) - p p') J shares its non-zero eigenvalues with a Gram matrix of its factor. The excess is accurate
+for any confidence: no small number is a difference of large ones, and none underflows.
 """
 
 from __future__ import annotations
@@ -33,44 +33,13 @@ def gram_excess(gram: Tensor, logits: Tensor) -> float:
     >>> round(gram_excess(gradients, torch.zeros(2, 3, dtype=torch.float64)), 12)
     2.0
     """
-    both, norm = _factor_gram(gram, logits)
-    return float(both.trace()) / norm
-
-
-def gram_spectrum(gram: Tensor, logits: Tensor) -> Tensor:
-    """Return the NK eigenvalues of G over its Frobenius norm that need not vanish, ascending.
-
-    N of them are zero up to rounding, since the entries of a softmax sum to one. Their sum is `gram_excess`.
-
-    Parameters
-    ----------
-    gram, logits
-        As for `gram_excess`.
-
-    Raises
-    ------
-    ValueError
-        As `gram_excess`.
-
-    Examples
-    --------
-    >>> gradients = torch.eye(3, dtype=torch.float64).view(1, 3, 1, 3)
-    >>> gram_spectrum(gradients, torch.zeros(1, 3, dtype=torch.float64)).square().round(decimals=12)
-    tensor([0.0000, 0.5000, 0.5000], dtype=torch.float64)
-    """
-    both, norm = _factor_gram(gram, logits)
-    return torch.linalg.eigvalsh(both) / norm
-
-
-def _factor_gram(gram: Tensor, logits: Tensor) -> tuple[Tensor, float]:
-    """Return a multiple of the Gram matrix (NK, NK) of the factor of G, and its norm."""
     n, classes = logits.shape
     half = _factor_rows(gram.flatten(2), logits).flatten(0, 1)  # once from the left,
     both = _factor_rows(half.T.reshape(n, classes, -1), logits).flatten(0, 1)  # once from the right
     norm = float(torch.linalg.matrix_norm(both))
     if not norm > 0:
         raise ValueError("gram must be of logits with different gradients, got equal ones")
-    return both, norm
+    return float(both.trace()) / norm
 
 
 def _factor_rows(jacobian: Tensor, logits: Tensor) -> Tensor:

@@ -270,13 +270,12 @@ def sgd_steps(
 
 def least_squares_paths(
     block: Block, *, dim: int, rate: float, batch_size: int, steps: int, runs: int
-) -> dict[str, Tensor]:
+) -> Tensor:
     """Simulate SGD on noiseless least squares: fresh inputs x ~ N(0, I) at every step, from weights of length 1.
 
     Returns
     -------
-    Means over the runs of a replicate, each (n,): *growth*, the squared length after all steps, and *trace* and
-    *square*, tr H_B and tr H_B^2 at the last step.
+    Squared length after all steps, its mean over the runs of a replicate, (n,).
 
     Raises
     ------
@@ -286,17 +285,12 @@ def least_squares_paths(
     for name, value in {"dim": dim, "batch_size": batch_size, "steps": steps, "runs": runs}.items():
         _checks.natural(name, value)
     w = block.normal(runs, dim)
-    w, x = w / w.norm(dim=2, keepdim=True), w.new_zeros(0)
+    w = w / w.norm(dim=2, keepdim=True)
     for _ in range(steps):
         x = block.normal(runs, batch_size, dim)
         outputs = x @ w[..., None]
         w = w - rate / batch_size * (x.mT @ outputs)[..., 0]
-    grams = x @ x.mT / batch_size
-    return {
-        "growth": w.square().sum(2).mean(1),
-        "trace": grams.diagonal(dim1=2, dim2=3).sum(2).mean(1),
-        "square": grams.square().sum((2, 3)).mean(1),
-    }
+    return w.square().sum(2).mean(1)
 
 
 # --- full gradients: contraction of descent and momentum ---

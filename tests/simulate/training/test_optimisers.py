@@ -98,16 +98,11 @@ def test_a_step_of_sgd_changes_the_distance_as_its_second_moment_says() -> None:
     assert_allclose(found["gain"].mean(), gain, rtol=0.1)
 
 
-def test_least_squares_have_the_traces_of_their_inputs() -> None:
+def test_least_squares_paths_shrink_as_descent_without_noise() -> None:
     block = Block(tuple(fixture(0, f"paths {i}") for i in range(16)))
     found = optimisers.least_squares_paths(block, dim=4, rate=0.01, batch_size=3, steps=2, runs=500)
-    assert {name: values.shape for name, values in found.items()} == dict.fromkeys(
-        ("growth", "trace", "square"), (16,)
-    )
-    assert_allclose(found["trace"].mean(), 4.0, rtol=0.05)
-    assert_allclose(found["growth"].mean(), (1 - 2 * 0.01) ** 2, rtol=0.01)
-    single = optimisers.least_squares_paths(block, dim=4, rate=0.01, batch_size=1, steps=1, runs=1)
-    assert_allclose(single["square"], single["trace"] ** 2, rtol=1e-12)
+    assert found.shape == (16,)
+    assert_allclose(found.mean(), (1 - 2 * 0.01) ** 2, rtol=0.01)
 
 
 @pytest.mark.parametrize(

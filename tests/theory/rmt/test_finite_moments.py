@@ -150,5 +150,23 @@ def test_rates() -> None:
     assert_allclose(steps.mean(), 0.0, atol=1e-12)
 
 
-def test_two_layer_bound_is_attained_where_the_parameters_are_many() -> None:
+def test_two_layer_bound_is_nearly_attained_where_the_parameters_are_many() -> None:
     assert batch_hessian.two_layer_rank_bound(1, 1, 2) == 3
+
+    import torch
+
+    rng, (inputs, hidden, classes) = np.random.default_rng(5), (9, 5, 2)
+    weights = torch.from_numpy(rng.standard_normal(hidden * (inputs + classes)))
+    x, labels = torch.from_numpy(rng.standard_normal((8, inputs))), torch.arange(8) % 2
+
+    def loss(flat: torch.Tensor) -> torch.Tensor:
+        first, last = (
+            flat[: hidden * inputs].view(hidden, inputs),
+            flat[hidden * inputs :].view(classes, hidden),
+        )
+        return torch.nn.functional.cross_entropy((x @ first.T).relu() @ last.T, labels)
+
+    values = torch.linalg.eigvalsh(torch.autograd.functional.hessian(loss, weights)).abs()
+    rank = int((values > 1e-10 * values.max()).sum())
+    bound = batch_hessian.two_layer_rank_bound(8, hidden, classes)
+    assert bound - 1 <= rank <= bound

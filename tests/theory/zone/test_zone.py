@@ -121,6 +121,12 @@ def test_spiked_excess_without_bulk_and_in_high_dimension() -> None:
 
     assert_allclose(found, [3.0, 2.5846, 0.0698], atol=5e-5)
 
+    drawn = np.random.default_rng(2).standard_normal((900, 900)) * 0.65 / np.sqrt(1800)
+    np.fill_diagonal(drawn, 0.0)  # its trace is what scatters
+    dense = drawn + drawn.T + np.diag([2.6] * 9 + [0.0] * 891)  # spikes over a semicircle of norm 1.3
+    excess = np.trace(dense) / np.linalg.norm(dense)
+    assert_allclose(excess, zone.spiked_excess(2.6, rank=9, bulk_norm=1.3, dim=900), rtol=0.01)
+
 
 def test_outlier_separates_at_half_the_norm_of_the_bulk() -> None:
     found = zone.bulk_outlier([0.3, 0.8, 1.5], bulk_norm=1.0)

@@ -1,4 +1,4 @@
-"""Vysogorets, Dawid and Kempe (2024): the excess of positive curvature, spikes over a bulk, and probes."""
+"""Vysogorets, Dawid and Kempe (2024): the excess of positive curvature, and probes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulate import spectra
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature
-from theory import gauss_newton, softmax, zone
+from theory import gauss_newton, softmax
 from verify.claims.vysogorets2024 import PAPER
 from verify.model import (
     OURS,
@@ -141,57 +141,6 @@ GROWTH_CLAIM = ExactProperty(
 )
 
 
-# --- spectral norms decide nothing ---------------------------------------------------------------------------
-
-
-def excess_over_bulk(block: Block, point: Point) -> Arrays:
-    """Excess of k equal spikes over a semicircle of a given norm."""
-    half = point.bulk_norm / 2
-    trace, square = ensembles.goe_moments(block, point.dim, spike=point.spike / half, rank=point.rank)
-    return {"excess": trace / square.sqrt()}
-
-
-SPIKED = Experiment(
-    id="vysogorets2024/excess-over-bulk",
-    replicate="one Wigner matrix with nine equal spikes",
-    simulate=excess_over_bulk,
-    points=tuple(Point(spike=2.6, bulk_norm=1.3, rank=9, dim=dim) for dim in (501, 5003, 20_011)),
-    budget=65_536,
-    seconds=0.012,
-)
-
-
-def _spiked(p: Point) -> Any:
-    return zone.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim)
-
-
-SPIKED_CLAIM = Claim(
-    id="vysogorets2024/spiked-excess",
-    symbols={r"\theta": "strength of the outlier"},
-    entries=("A20",),
-    source=f"ours, beside {PAPER}, eq. (6), in spaces larger than its d = 50",
-    passage=OURS,
-    statement=r"\|G\|_2 = 2 \|\tilde H\|_2,\ \mathrm{rank}\,G = k:\quad \mathrm{exc}(G + \tilde H) = "
-    r"\frac{k \theta}{\sqrt{k \theta^2 + n h^2/4}} \to 0",
-    says="With a few equal spikes of twice the bulk's spectral norm, the excess is set by Frobenius norms and "
-    "so falls with the dimension.",
-    experiment=SPIKED,
-    score="excess",
-    predict=_spiked,
-    margin=0.03,
-    margin_reason="3 % for finite sizes: the law leaves out the inner product of the two parts",
-    rivals={
-        "in the zone, as the norms say": lambda p: max(1.0, _spiked(p)),
-        "excess of G": lambda p: math.sqrt(p.rank),
-        "spectral norms": lambda p: math.sqrt(p.rank) / math.hypot(1, p.bulk_norm / p.spike),
-        "whole norm for half": lambda p: (
-            p.rank * p.spike / math.sqrt(p.rank * p.spike**2 + p.dim * p.bulk_norm**2)
-        ),
-    },
-    axis="dim",
-    quantity="excess of positive curvature",
-)
-
 # --- probes of random matrices -------------------------------------------------------------------------------
 
 
@@ -257,7 +206,4 @@ PROBE_CLAIM = Claim(
 )
 
 
-# --- probes against projections on a network -----------------------------------------------------------------
-
-
-CLAIMS = (SHARE_CLAIM, GROWTH_CLAIM, SPIKED_CLAIM, PROBE_CLAIM)
+CLAIMS = (SHARE_CLAIM, GROWTH_CLAIM, PROBE_CLAIM)

@@ -1,4 +1,4 @@
-"""Vysogorets, Dawid and Kempe (2024): random frames, and what they leave of a matrix, of a network, of any size."""
+"""Vysogorets, Dawid and Kempe (2024): what random frames leave of a matrix, of any size."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from simulate import networks, spectra
 from simulate.matrices import ensembles
-from simulate.modules import logit_kernel
 from simulate.monte_carlo import Block, Point
-from simulate.perceptrons import curvature, full_space, gram_excess
+from simulate.perceptrons import curvature, full_space
 from theory import gauss_newton
 from theory.gauss_newton import projection
 from verify.claims.vysogorets2024 import PAPER, logit_model
-from verify.claims.vysogorets2024.framed_networks import network_on_images, stream_by_stream
 from verify.judging.families import by_name, one, ratio
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, StatisticalProperty
 from verify.model.domains import Between, Many, OneOf
@@ -144,151 +142,6 @@ HAAR_CLAIMS = (
     ),
 )
 
-# --- columns drawn one by one --------------------------------------------------------------------------------
-
-
-def frame_overlaps(block: Block, point: Point) -> Arrays:
-    """Squared distance of R'R from the identity, for independent unit columns, sparse or dense."""
-    import torch
-
-    if point.columns == "sparse":
-        size, device = (point.parameters, point.dim), block.device
-        drawn = torch.stack([curvature.sparse_frame(rng, *size, device=device) for rng in block.streams])
-    else:
-        drawn = torch.nn.functional.normalize(block.normal(point.parameters, point.dim), dim=1)
-    gram = drawn.mT @ drawn
-    gram.diagonal(dim1=1, dim2=2).sub_(1.0)
-    return {"overlap": gram.square().sum((1, 2))}
-
-
-FRAMES = Experiment(
-    id="vysogorets2024/frames",
-    replicate="one frame of independent unit columns",
-    simulate=frame_overlaps,
-    points=(
-        Point(columns="sparse", parameters=307, dim=151),
-        Point(columns="dense", parameters=109, dim=47),
-    ),
-    budget=8192,
-    seconds=0.65,
-)
-
-FRAME_OVERLAP = Claim(
-    id="vysogorets2024/frame-overlap",
-    entries=("A6",),
-    source=f"ours, for columns drawn apart in place of the orthogonal ones of section 2 of {PAPER}",
-    passage=OURS,
-    statement=r"\mathbb{E}\,\|R^\top R - I\|_F^2 = d (d - 1) / P",
-    says="Random unit columns, sparse or dense, miss orthonormality by a mean squared distance of ordered "
-    "pairs of columns over parameters.",
-    experiment=FRAMES,
-    score="overlap",
-    predict=lambda p: projection.frame_overlap(p.dim, parameters=p.parameters),
-    margin=0.005,
-    margin_reason="unbiased at every size; 0.5 % tell d - 1 from d",
-    rivals={
-        "orthogonal columns": lambda _: 0.0,
-        "d for d - 1": lambda p: p.dim**2 / p.parameters,
-        "every pair once": lambda p: p.dim * (p.dim - 1) / (2 * p.parameters),
-        "one place in common of the root of P": lambda p: p.dim * (p.dim - 1) / p.parameters**0.5,
-    },
-    quantity="squared distance from an orthonormal frame",
-)
-
-
-# --- the G-term of LeNet-300-100 -----------------------------------------------------------------------------
-
-
-def _in_frames(rng: Generator, values: Any, point: Point, total: int) -> Any:
-    """R'HR for fresh frames R of all P coordinates, of a matrix of few eigenvalues that are not zero.
-
-    Of a frame it sees the part in the span of its eigenvectors, and the others are never drawn.
-    """
-    import torch
-
-    order = values.abs().argsort(descending=True)
-    nonzero = int((values.abs() > 1e-12 * values.abs().max()).sum())
-    values = values[order[: max(nonzero, point.dims[-1])]]
-    drawn = (
-        curvature.haar(rng, len(values), point.dims[-1], total=total, device=str(values.device))
-        for _ in range(point.frames)
-    )
-    return torch.stack([frame.T @ (values[:, None] * frame) for frame in drawn])
-
-
-@stream_by_stream
-def lenet_spectra(rng: Generator, point: Point, device: str) -> Arrays:
-    """G-term of LeNet-300-100 in fresh frames, next to its excess in full space and the fit of the random model.
-
-    Fitted are standard deviations of class means and residuals of the gradients of the logits; Gamma of the mean
-    matrix.
-    """
-    import torch
-
-    network, images = network_on_images(rng, point)
-    network = network.to(device)
-    with torch.no_grad():
-        for w in network.parameters():
-            w *= point.alpha
-    kernel = logit_kernel.logit_kernel(network, images.tensors(device)[0])
-    values = gram_excess.gram_spectrum(kernel.gram, kernel.logits)
-    scales, p = kernel.scales(), kernel.logits.softmax(1)
-    covariance = torch.diag(p.mean(0)) - p.T @ p / len(p)
-    projected = _in_frames(rng, values, point, kernel.dim)
-    return {
-        "sigma_c": scales.sigma_c,
-        "sigma_e": scales.sigma_e,
-        "gamma": float(curvature.positive_excess(covariance)),
-        "excess": float(values.sum()),
-        "parameters": kernel.dim,
-        "seen_excess": float(curvature.positive_excess(projected).mean()),
-    }
-
-
-LENET_TYPICAL: dict[str, dict[float, float]] = {
-    "parameters": {0.8: 266_200, 1.7: 266_200},
-    "excess": {0.8: 5.2, 1.7: 2.7},
-    "sigma_c": {0.8: 0.026, 1.7: 0.12},
-    "sigma_e": {0.8: 0.033, 1.7: 0.15},
-    "gamma": {0.8: 2.7, 1.7: 1.6},
-}
-
-LENET = Experiment(
-    id="vysogorets2024/lenet-spectra",
-    replicate="one LeNet-300-100 with 16 images, in 20 projections",
-    simulate=lenet_spectra,
-    points=tuple(
-        Point(images="digits", alpha=alpha, samples=16, frames=20, dims=(5, 13, 50)) for alpha in (0.8, 1.7)
-    ),
-    budget=512,
-    seconds=3.0,
-    data="digits",
-)
-
-LENET_EXCESS = Claim(
-    id="vysogorets2024/excess-in-50-dimensions",
-    entries=("A7", "A31"),
-    source=f"ours, beside section 4 and figure 4 left of {PAPER}",
-    passage=OURS,
-    statement=r"\mathbb{E}\,\mathrm{exc}(G_d) = r \sqrt{d / (d + 1 + r^2)},\quad d = 50",
-    says="The excess of LeNet-300-100's Gauss-Newton term in fifty random directions is that in full space, "
-    "reduced by a law without fitted numbers.",
-    experiment=LENET,
-    score="seen_excess",
-    inputs={name: lambda p, v=values: v[p.alpha] for name, values in LENET_TYPICAL.items()},
-    predict=lambda p: projection.projected_excess(p.excess, dim=p.dims[-1]),
-    margin=0.03,
-    margin_reason="3 % for networks: a mean of ratios is not the ratio of means: 3 % at d = 5, less at 50",
-    rivals={
-        "independent of d": lambda p: p.excess,
-        "root of d/P": lambda p: p.excess * np.sqrt(p.dims[-1] / p.parameters),
-        "root of d": lambda p: math.sqrt(p.dims[-1]) + 0 * p.excess,
-        "eq. (8) with fitted variances": lambda p: gauss_newton.expected_excess(
-            p.gamma, dim=p.dims[-1], sigma_c=p.sigma_c, sigma_e=p.sigma_e
-        ),
-    },
-    quantity="excess of the projected G-term",
-)
 
 # --- of any shape, and random logit gradients --------------------------------------------------------------------
 
@@ -395,8 +248,6 @@ def any_frame(block: Block, point: Point) -> Arrays:
 
 CLAIMS = (
     *HAAR_CLAIMS,
-    FRAME_OVERLAP,
-    LENET_EXCESS,
     StatisticalProperty(
         id="vysogorets2024/any-frame",
         entries=("A6", "A7", "A27", "A41"),

@@ -37,7 +37,6 @@ WITHOUT = {
     "nothing is drawn in it: exact properties and identities hold it over its domain": (
         "lanczos.gauss.quadrature matrices.populations.definite_matrices matrices.populations.redrawn "
         "perceptrons.curvature.positive_excess perceptrons.curvature.spectral_norm "
-        "perceptrons.gram_excess.gram_excess perceptrons.gram_excess.gram_spectrum "
         "perceptrons.per_sample.algorithm_1_probes perceptrons.sample_products.DenseSamples "
         "training.optimisers.descent_step training.optimisers.heavy_ball_step "
         "training.optimisers.nesterov_step training.optimisers.step_contraction "

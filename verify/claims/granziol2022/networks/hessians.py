@@ -511,25 +511,6 @@ def _of_a_data_set(rng: Generator, point: Point) -> float:
     return max(0, rank_of(hessian) - _copy_bound(point.widths))
 
 
-def _of_their_mean(bound: Callable[[Point, list[int]], int]) -> Violation:
-    """Return the excess of the mean Hessian's rank over a bound from the widths and the ranks of the samples."""
-
-    def violation(rng: Generator, point: Point) -> float:
-        hessians = _hessians(rng, point)
-        return max(0, rank_of(hessians.mean(0)) - bound(point, [*map(rank_of, hessians)]))
-
-    return violation
-
-
-def _dimension(p: Point) -> int:
-    """Parameters less the directions that shift all logits alike."""
-    return sum(a * b for a, b in pairwise(p.widths)) - p.widths[-2]
-
-
-def _two_layer_bound(p: Point, found: list[int]) -> int:
-    return min(sum(found), _dimension(p), ranks.two_layer_rank_bound(p.samples, p.widths[1], p.widths[-1]))
-
-
 UNITS, CLASSES = Between(2, 6), Between(2, 4)
 ANY_DEPTH: Domain = {
     "widths": Either(Each(UNITS, UNITS, CLASSES), Each(UNITS, UNITS, UNITS, CLASSES)),
@@ -584,32 +565,6 @@ RANK_CLAIMS = (
             "rank of the Gauss-Newton matrix": _of_samples(lambda p: p.widths[-1] - 1),
         },
         seconds=0.074,
-    ),
-    ExactProperty(
-        id="granziol2022/rank-bounds",
-        entries=("B32",),
-        source="ours, beside section 7 of the same paper; of linear networks Singh et al. (2021), arXiv 2106.16225",
-        statement=r"\mathrm{rank}\, H \le \min\big(\textstyle\sum_i \mathrm{rank}\, H_i,\ P - N_1,\ "
-        r"(N + 2 N_1)(d_y - 1)\big) \text{ for a ReLU network } d_x\text{-}N_1\text{-}d_y",
-        says="With one hidden ReLU layer, the rank of a data set's Hessian is at most the samples' together, and "
-        "limited by parameters, samples and units.",
-        passage=OURS,
-        domain={
-            "widths": Each(Between(3, 9), Between(2, 7), Between(2, 4)),
-            "samples": Between(1, 12),
-        },
-        violation=_of_their_mean(_two_layer_bound),
-        examples=(Point(widths=(9, 5, 2), samples=8), Point(widths=(7, 6, 3), samples=60)),
-        tolerance=0.1,
-        tolerance_reason=COUNTS,
-        rivals={
-            "largest rank of a sample": _of_their_mean(lambda _, ranks: max(ranks)),
-            "rank of the Gauss-Newton matrix": _of_their_mean(
-                lambda p, _: min(_dimension(p), p.samples * (p.widths[-1] - 1))
-            ),
-            "shifts along inputs too": _of_their_mean(lambda p, _: _dimension(p) - p.widths[0]),
-        },
-        seconds=0.071,
     ),
 )
 

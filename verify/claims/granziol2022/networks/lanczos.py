@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from simulate import lanczos
-from simulate.monte_carlo import Block, Point
-from theory import lanczos_bounds, rmt
+from simulate.monte_carlo import Point
+from theory import lanczos_bounds
 from verify.claims.drawn_networks import Array, Violation
 from verify.claims.granziol2022 import PAPER
 from verify.model import (
-    Arrays,
-    Claim,
     ExactProperty,
-    Experiment,
     NoTheory,
     misprint,
 )
@@ -69,26 +65,24 @@ def no_moment_from(first: Callable[[int], int]) -> Violation:
     return violation
 
 
-QUADRATURE_CLAIMS = (
-    ExactProperty(
-        id="granziol2022/matched-moments",
-        no_theory=NoTheory.MEASURED,
-        entries=("B36", "B62"),
-        source=f"{PAPER}, section 8 and appendix D",
-        statement=r"\sum_i w_i \theta_i^k = q^\top H^k q,\quad k = 0, \dots, 2m - 1\quad (m \text{ steps})",
-        says="Lanczos steps match twice as many moments of the spectrum as there are steps.",
-        domain={"dim": Between(16, 48), "steps": Between(1, 9)},
-        violation=moments_up_to(lambda m: 2 * m - 1),
-        examples=(Point(dim=40, steps=5), Point(dim=23, steps=4)),
-        tolerance=1e-12,
-        tolerance_reason=ORTHOGONALITY,
-        rivals={
-            "up to 2m": moments_up_to(lambda m: 2 * m),
-            "only m moments, as our copy reads": no_moment_from(lambda m: m),
-            "not the one of order 2m - 1": no_moment_from(lambda m: 2 * m - 1),
-        },
-        seconds=0.024,
-    ),
+QUADRATURE_CLAIM = ExactProperty(
+    id="granziol2022/matched-moments",
+    no_theory=NoTheory.MEASURED,
+    entries=("B36", "B62"),
+    source=f"{PAPER}, section 8 and appendix D",
+    statement=r"\sum_i w_i \theta_i^k = q^\top H^k q,\quad k = 0, \dots, 2m - 1\quad (m \text{ steps})",
+    says="Lanczos steps match twice as many moments of the spectrum as there are steps.",
+    domain={"dim": Between(16, 48), "steps": Between(1, 9)},
+    violation=moments_up_to(lambda m: 2 * m - 1),
+    examples=(Point(dim=40, steps=5), Point(dim=23, steps=4)),
+    tolerance=1e-12,
+    tolerance_reason=ORTHOGONALITY,
+    rivals={
+        "up to 2m": moments_up_to(lambda m: 2 * m),
+        "only m moments, as our copy reads": no_moment_from(lambda m: m),
+        "not the one of order 2m - 1": no_moment_from(lambda m: 2 * m - 1),
+    },
+    seconds=0.024,
 )
 
 # --- the bound of Kaniel, Paige and Saad: theorem 12 ----------------------------------------------------------
@@ -204,62 +198,5 @@ BOUND_CLAIM = ExactProperty(
     seconds=0.16,
 )
 
-# --- degeneracy: section 7.2 ---------------------------------------------------------------------------------
 
-
-def weight_at_zero(block: Block, point: Point) -> Arrays:
-    """Weight of the Ritz value nearest zero, of a matrix with some eigenvalues exactly zero and the others spread.
-
-    A normal start makes the eigenvectors irrelevant.
-    """
-    import torch
-
-    far = np.linspace(0.4, 3.0, point.dim - point.zero)
-    eigenvalues = np.concatenate([np.zeros(point.zero), far])
-    matrix = torch.from_numpy(eigenvalues).to(block.device).diag()
-    nodes, weights = lanczos.quadrature(matrix, block.normal(point.dim), point.steps)
-    nearest = np.abs(nodes).argmin(axis=1)
-    return {"weight": weights[np.arange(len(weights)), nearest]}
-
-
-def _share(p: Point) -> Any:
-    return rmt.subspace_share(p.zero, dim=p.dim)
-
-
-EXACT_ZEROS = Experiment(
-    id="granziol2022/exact-zeros",
-    replicate="one random start on a fixed matrix",
-    simulate=weight_at_zero,
-    points=(
-        Point(dim=400, zero=332, steps=24),
-        Point(dim=300, zero=187, steps=33),
-    ),
-    seconds=1.2,
-    special="no eigenvalue near zero but those that are zero",
-)
-
-DEGENERACY_CLAIMS = (
-    Claim(
-        id="granziol2022/degeneracy-of-exact-zeros",
-        entries=("B34",),
-        source=f"{PAPER}, section 7.2",
-        statement=r"\mathbb{E}\, w(\theta \text{ nearest } 0) = \frac{\#\{\lambda_i = 0\}}{P}\quad "
-        r"\text{where no other eigenvalue is near } 0",
-        says="Where no other eigenvalue is near zero, the mean weight of the Ritz value nearest zero is the share of "
-        "zeros.",
-        experiment=EXACT_ZEROS,
-        score="weight",
-        predict=_share,
-        margin=0.01,
-        margin_reason="at most 1 % for random matrices; the zeros of a gap as wide as the rest are one node",
-        rivals={
-            "a node like any other": lambda p: 1 / p.steps,
-            "of what the nodes leave": lambda p: p.zero / (p.dim - p.steps),
-            "the rest": lambda p: 1 - _share(p),
-            "all but the nodes": lambda p: 1 - p.steps / p.dim,
-        },
-        quantity="weight of the Ritz value nearest zero",
-    ),
-)
-
-CLAIMS = (*QUADRATURE_CLAIMS, BOUND_CLAIM, *DEGENERACY_CLAIMS)
+CLAIMS = (QUADRATURE_CLAIM, BOUND_CLAIM)

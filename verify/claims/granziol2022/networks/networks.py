@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -217,27 +216,6 @@ def _pairs(rng: Generator, point: Point) -> Floats:
     return found
 
 
-def all_but_one(rng: Generator, point: Point) -> Arrays:
-    """Excess of the top eigenvalue of batches of all samples but one over the data set's; images are repeated."""
-    matrices = _matrices(perceptron(rng, point), point.matrix)
-    total, mean = point.copies * point.samples, matrices.mean(axis=0)
-    values, vectors = np.linalg.eigh(mean)
-    tops = np.linalg.eigvalsh((total * mean - matrices) / (total - 1))[:, -1]
-    variances = (matrices @ vectors[:, -1] @ vectors).var(axis=0) * total / (total - 1)
-    coefficient = batch_hessian.second_order_coefficient(values[::-1], variances[::-1])
-    size = {"batch_size": total - 1, "dataset_size": total}
-    second_order = partial(batch_hessian.second_order_eigenvalue, values[-1], coefficient=coefficient)
-    said = {
-        "mean over the batches": tops.mean(),
-        "second order": second_order(**size),
-        "theorem 4": batch_hessian.batch_eigenvalue(
-            values[-1], sigma=matrices.var(axis=0).mean() ** 0.5, dim=len(mean), **size
-        ),
-        "1/B in place of 1/b": second_order(**size | {"dataset_size": math.inf}),
-    }
-    return {name: value - values[-1] for name, value in said.items()}
-
-
 def all_elements(rng: Generator, point: Point) -> Arrays:
     """Mean square of every element of the noise over all batches."""
     matrices = _matrices(perceptron(rng, point), point.matrix)
@@ -304,26 +282,6 @@ EXACT_CLAIMS = (
         tolerance=0.04,
         tolerance_reason="partners in one batch cancel, which statistics of single samples cannot know: one pair in 39",
         quantity="mean top eigenvalue of a batch",
-    ),
-    Identity(
-        id="granziol2022/second-order-on-networks",
-        entries=("B16", "B19"),
-        source="ours, beside theorem 4 on networks",
-        statement=r"B \to N:\quad b\,\big(\mathbb{E}\,\lambda_1(H_B) - \lambda_1\big) \to "
-        r"\sum_{k > 1} \frac{\mathrm{Var}_i(v_k^\top H_i v_1)}{\lambda_1 - \lambda_k}",
-        says="As the batch nears the data set, the shift of a network's top eigenvalue agrees with "
-        "second-order perturbation theory.",
-        passage=OURS,
-        routes=all_but_one,
-        points=(
-            Point(matrix="hessian", steps=0, samples=60, copies=100, **SOME),
-            Point(matrix="gauss-newton", steps=30, samples=70, copies=100, **SOME),
-        ),
-        tolerance=0.05,
-        tolerance_reason="the next order, of 1/N over the gap of the eigenvalues: 0.3 % in the middle of ten networks",
-        pilot="the tolerance 5 %: ten networks drawn before were off by 0.3 % in the middle",
-        data="digits",
-        quantity="top eigenvalue less that of the data set",
     ),
     Identity(
         id="granziol2022/element-variance-of-networks",

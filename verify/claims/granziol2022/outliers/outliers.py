@@ -20,7 +20,6 @@ from verify.model import (
     StatisticalProperty,
     as_stated,
     misprint,
-    out_of_scope,
 )
 from verify.model.domains import Between, OneOf
 
@@ -197,32 +196,30 @@ ABOVE = (
 
 THEOREM_7 = ABOVE + r",\quad 2 \sigma^2 \big(1 + \tfrac Pb\big) \text{ otherwise}"
 
-WISHART_CLAIMS = (
-    Claim(
-        id="granziol2022/theorem-7",
-        entries=("B25", "B26"),
-        source=f"{PAPER}, theorem 7, eq. (16), for batches of a data set",
-        statement=r"\lambda_1' = \theta + \frac{\sigma^2 \theta}{\theta - \sigma^2 P/b},\quad "
-        r"\theta = \lambda_1 - \sigma^2,\ \lambda_1 \text{ of the full matrix},\ P \ll N",
-        says="With far more samples than parameters, Theorem 7 gives the top eigenvalue of batches, once the noise's "
-        "mean is taken off the full one.",
-        passage=as_stated("where Gemp has extremal eigenvalue λ1, is given by", "Theorem 7"),
-        experiment=SAMPLED,
-        score="batch",
-        inputs={"full_eigenvalue": 4.4},
-        predict=_sampled,
-        printed=_theorem_7_of_full,
-        reads=ABOVE,
-        finding="For batches of a data set Theorem 7 is too high, even at full batch, because it adds the mean of "
-        "the noise, which they do not have. In the model of Eqs 14 and 15 a batch gains the mean sigma^2 of the noise.",
-        margin=0.01,
-        margin_reason="the repair leaves out the broadening of the full matrix, of order P/N = 0.03 here",
-        rivals={
-            "no broadening": lambda p: p.full_eigenvalue,
-            "Wigner broadening": lambda p: p.full_eigenvalue + _ratio(p) * p.variance**2 / p.full_eigenvalue,
-        },
-        quantity="top eigenvalue of the batch, first-order noise (mean 0) left out",
-    ),
+WISHART_CLAIM = Claim(
+    id="granziol2022/theorem-7",
+    entries=("B25", "B26"),
+    source=f"{PAPER}, theorem 7, eq. (16), for batches of a data set",
+    statement=r"\lambda_1' = \theta + \frac{\sigma^2 \theta}{\theta - \sigma^2 P/b},\quad "
+    r"\theta = \lambda_1 - \sigma^2,\ \lambda_1 \text{ of the full matrix},\ P \ll N",
+    says="With far more samples than parameters, Theorem 7 gives the top eigenvalue of batches, once the noise's "
+    "mean is taken off the full one.",
+    passage=as_stated("where Gemp has extremal eigenvalue λ1, is given by", "Theorem 7"),
+    experiment=SAMPLED,
+    score="batch",
+    inputs={"full_eigenvalue": 4.4},
+    predict=_sampled,
+    printed=_theorem_7_of_full,
+    reads=ABOVE,
+    finding="For batches of a data set Theorem 7 is too high, even at full batch, because it adds the mean of "
+    "the noise, which they do not have. In the model of Eqs 14 and 15 a batch gains the mean sigma^2 of the noise.",
+    margin=0.01,
+    margin_reason="the repair leaves out the broadening of the full matrix, of order P/N = 0.03 here",
+    rivals={
+        "no broadening": lambda p: p.full_eigenvalue,
+        "Wigner broadening": lambda p: p.full_eigenvalue + _ratio(p) * p.variance**2 / p.full_eigenvalue,
+    },
+    quantity="top eigenvalue of the batch, first-order noise (mean 0) left out",
 )
 
 # --- Gaussian noise: theorems 4 and 10 at both ends ----------------------------------------------------------
@@ -415,13 +412,6 @@ def _noise(block: Block, point: Point) -> Any:
     return ensembles.wigner(block, point.dim, law=point.law)
 
 
-def _few_samples(block: Block, point: Point) -> Arrays:
-    """Largest eigenvalue of a spike plus the mean of B samples, each of a few projections +-P tau^2 u u'."""
-    sizes = {"samples": point.batch_size, "rank": point.rank, "scale": point.dim * point.variance}
-    found = reduced.signed_projections_top(block, point.dim, spike=point.eigenvalue, **sizes)
-    return {"eigenvalue": found.eigenvalue}
-
-
 OTHER_NOISE = Experiment(
     id="granziol2022/other-noise",
     replicate="one noise matrix with one direction",
@@ -439,80 +429,25 @@ OTHER_NOISE = Experiment(
     seconds=0.24,
 )
 
-FEW_SAMPLES = Experiment(
-    id="granziol2022/few-samples",
-    replicate="one batch of signed low-rank samples with one direction",
-    simulate=_few_samples,
-    points=(
-        Point(eigenvalue=3.27, rank=3, variance=0.031, dim=4000, batch_size=50),
-        Point(eigenvalue=0.45, rank=4, variance=0.0061, dim=1600, batch_size=35),
-    ),
-    budget=2048,
-    seconds=0.094,
-)
 
-
-def _few(p: Point) -> outliers.Outlier:
-    law = low_rank_noise(rank=p.rank, variance=p.variance, dim=p.dim, batch_size=p.batch_size)
-    return outliers.additive(p.eigenvalue, law)
-
-
-def _few_scale(p: Point) -> float:
-    """Standard deviation of the noise, the s of theorem 4: element variance r tau^4."""
-    return p.variance * math.sqrt(p.rank * p.dim / p.batch_size)
-
-
-OTHER_NOISE_CLAIMS = (
-    Claim(
-        id="granziol2022/other-noise",
-        entries=("B15", "B16"),
-        source=f"{PAPER}, lemma 5, eq. (10)",
-        statement=r"\lambda' = \lambda + \sigma^2/\lambda\quad (|\lambda| > \sigma;\ t_5,\ \text{signs, 30 entries a "
-        r"row};\ \text{spread and localised spikes})",
-        says="Heavy-tailed, sign and sparse noise shift a spread-out or localised spike as Gaussian noise does.",
-        experiment=OTHER_NOISE,
-        score="eigenvalue",
-        predict=lambda p: outliers.additive_wigner(p.spike, sigma=p.sigma).eigenvalue,
-        margin=0.01,
-        margin_reason="finite size is O(1/P) with the fourth cumulant of an entry, below 0.1 % at P = 200",
-        rivals={
-            "no broadening": lambda p: p.spike,
-            "edge of the noise": lambda p: math.copysign(2 * p.sigma, p.spike),
-            "twice the broadening": lambda p: p.spike + 2 * p.sigma**2 / p.spike,
-        },
-        quantity="outlier, first-order noise (mean 0) left out",
-    ),
-    Claim(
-        id="granziol2022/few-samples",
-        entries=("B16",),
-        source=f"ours, beside theorem 4, eq. (9), of {PAPER}",
-        statement=r"\lambda_1' = \lambda_1 + \frac{s^2 \lambda_1}{\lambda_1^2 - a^2},\quad s^2 = P \sigma^2 / B,\ "
-        r"a = P \tau^2 / B,\ \sigma^2 = r \tau^4\quad (B r \ll P,\ \text{signed samples of rank } r)",
-        says="In a batch of few signed low-rank samples, the top eigenvalue lies above Theorem 4, where the compound "
-        "free Poisson law has it.",
-        passage=out_of_scope(
-            "the dependence between the elements cannot be too large",
-            "Section 4.2, on condition (i)",
-        ),
-        finding="Outside condition (i), with B times the rank of a sample below P, the outlier lies above that of "
-        "Theorem 4.",
-        experiment=FEW_SAMPLES,
-        score="eigenvalue",
-        predict=lambda p: _few(p).eigenvalue,
-        margin=0.01,
-        margin_reason="finite size is O(1/(B r)), below 0.1 % at these sizes; theorem 4 is 1.9 and 2.8 % lower",
-        rivals={
-            "theorem 4": lambda p: p.eigenvalue + _few_scale(p) ** 2 / p.eigenvalue,
-            "no broadening": lambda p: p.eigenvalue,
-            "positive samples": lambda p: (
-                outliers.additive_wishart(
-                    p.eigenvalue, q=p.dim / (p.batch_size * p.rank), variance=p.rank * p.variance
-                ).eigenvalue
-            ),
-            "edge of the noise": lambda p: _few(p).edge,
-        },
-        quantity="largest eigenvalue",
-    ),
+OTHER_NOISE_CLAIM = Claim(
+    id="granziol2022/other-noise",
+    entries=("B15", "B16"),
+    source=f"{PAPER}, lemma 5, eq. (10)",
+    statement=r"\lambda' = \lambda + \sigma^2/\lambda\quad (|\lambda| > \sigma;\ t_5,\ \text{signs, 30 entries a "
+    r"row};\ \text{spread and localised spikes})",
+    says="Heavy-tailed, sign and sparse noise shift a spread-out or localised spike as Gaussian noise does.",
+    experiment=OTHER_NOISE,
+    score="eigenvalue",
+    predict=lambda p: outliers.additive_wigner(p.spike, sigma=p.sigma).eigenvalue,
+    margin=0.01,
+    margin_reason="finite size is O(1/P) with the fourth cumulant of an entry, below 0.1 % at P = 200",
+    rivals={
+        "no broadening": lambda p: p.spike,
+        "edge of the noise": lambda p: math.copysign(2 * p.sigma, p.spike),
+        "twice the broadening": lambda p: p.spike + 2 * p.sigma**2 / p.spike,
+    },
+    quantity="outlier, first-order noise (mean 0) left out",
 )
 
 
@@ -602,46 +537,44 @@ def _example(case: str) -> Point:
     return Point(case=case, dim=2600, samples=3800, times=1.83, bottom=case == "Wigner")
 
 
-ANY_OUTLIER_CLAIMS = (
-    StatisticalProperty(
-        id="granziol2022/any-outlier",
-        entries=("B15", "B16", "B17", "B24", "B25"),
-        source="Benaych-Georges and Nadakuditi (2011, 2012); Baik and Silverstein (2006); for lemma 5 and theorems 7 "
-        f"and 10 of {PAPER}",
-        passage=KNOWN,
-        statement=r"\lambda_1',\ |\phi_1'^\top \phi_1|^2 \text{ for } \lambda_1 \text{ from 1.6 to 4 thresholds}",
-        says="At any size, shape and strength, the outlier of every random matrix with a spike lies, and points, where "
-        "theory has it.",
-        domain={
-            "case": OneOf(*CASES),
-            "dim": Between(1600, 5000),
-            "samples": Between(1000, 5000),
-            "times": Between(1.6, 4.0),
-            "bottom": OneOf(False, True),
-        },
-        simulate=any_outlier,
-        on_host=TRIDIAGONAL,
-        replicate="one noise matrix with one direction, or three",
-        examples=tuple(map(_example, CASES)),
-        score="ratio",
-        predict=one,
-        margin=0.01,
-        margin_reason="finite size is O(1/P + 1/n), below 0.3 % for whole matrices of 80 rows",
-        rivals={
-            "no broadening": lambda p: p.times**2 / (1 + p.times**2),
-            "twice the broadening": lambda p: (2 + p.times**2) / (1 + p.times**2),
-        },
-        budget=4096,
-        seconds=2.0,
-        quantity="eigenvalue and overlap over theory",
-    ),
+ANY_OUTLIER_CLAIM = StatisticalProperty(
+    id="granziol2022/any-outlier",
+    entries=("B15", "B16", "B17", "B24", "B25"),
+    source="Benaych-Georges and Nadakuditi (2011, 2012); Baik and Silverstein (2006); for lemma 5 and theorems 7 "
+    f"and 10 of {PAPER}",
+    passage=KNOWN,
+    statement=r"\lambda_1',\ |\phi_1'^\top \phi_1|^2 \text{ for } \lambda_1 \text{ from 1.6 to 4 thresholds}",
+    says="At any size, shape and strength, the outlier of every random matrix with a spike lies, and points, where "
+    "theory has it.",
+    domain={
+        "case": OneOf(*CASES),
+        "dim": Between(1600, 5000),
+        "samples": Between(1000, 5000),
+        "times": Between(1.6, 4.0),
+        "bottom": OneOf(False, True),
+    },
+    simulate=any_outlier,
+    on_host=TRIDIAGONAL,
+    replicate="one noise matrix with one direction, or three",
+    examples=tuple(map(_example, CASES)),
+    score="ratio",
+    predict=one,
+    margin=0.01,
+    margin_reason="finite size is O(1/P + 1/n), below 0.3 % for whole matrices of 80 rows",
+    rivals={
+        "no broadening": lambda p: p.times**2 / (1 + p.times**2),
+        "twice the broadening": lambda p: (2 + p.times**2) / (1 + p.times**2),
+    },
+    budget=4096,
+    seconds=2.0,
+    quantity="eigenvalue and overlap over theory",
 )
 
 
 CLAIMS = (
     *WIGNER_CLAIMS,
-    *WISHART_CLAIMS,
+    WISHART_CLAIM,
     *OUTLIERS_CLAIMS,
-    *OTHER_NOISE_CLAIMS,
-    *ANY_OUTLIER_CLAIMS,
+    OTHER_NOISE_CLAIM,
+    ANY_OUTLIER_CLAIM,
 )

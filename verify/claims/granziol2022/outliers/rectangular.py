@@ -12,7 +12,6 @@ from theory.rmt import MarchenkoPastur
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.outliers import ABOVE, THEOREM_7, TRIDIAGONAL
 from verify.model import (
-    KNOWN,
     Arrays,
     Claim,
     Experiment,
@@ -22,17 +21,12 @@ from verify.model import (
 
 
 def rectangular(block: Block, point: Point) -> Arrays:
-    """One spike with the same rectangular noise added, inside the factor, and in the samples of a covariance."""
+    """One spike with the same rectangular noise added and inside the factor."""
     shape, spike = (point.dim, point.samples), point.spike / point.variance
-    models = {
-        "additive": reduced.additive_wishart_top,
-        "information": reduced.information_plus_noise_top,
-        "covariance": reduced.spiked_covariance_top,
+    models = {"additive": reduced.additive_wishart_top, "information": reduced.information_plus_noise_top}
+    return {
+        name: point.variance * draw(block, *shape, spike=spike).eigenvalue for name, draw in models.items()
     }
-    found = {name: draw(block, *shape, spike=spike) for name, draw in models.items()}
-    values = {name: point.variance * top.eigenvalue for name, top in found.items()}
-    overlaps = {f"{name}_overlap": top.overlap for name, top in found.items()}
-    return {**values, **overlaps}
 
 
 def drowned_in_wishart(block: Block, point: Point) -> Arrays:
@@ -43,7 +37,7 @@ def drowned_in_wishart(block: Block, point: Point) -> Arrays:
 
 RECTANGULAR = Experiment(
     id="granziol2022/rectangular-noise",
-    replicate="one rectangular Gaussian noise matrix with one direction, in each of three models",
+    replicate="one rectangular Gaussian noise matrix with one direction, in each of two models",
     simulate=rectangular,
     on_host=TRIDIAGONAL,
     points=(
@@ -76,21 +70,13 @@ WISHART_EDGE = Experiment(
 
 
 def outlier_of(name: str, p: Point) -> outliers.Outlier:
-    """Outlier, overlap and edge in one of the three models: `additive`, `information` or `covariance`."""
-    law = {
-        "additive": outliers.additive_wishart,
-        "information": outliers.information_plus_noise,
-        "covariance": outliers.spiked_covariance,
-    }[name]
+    """Outlier, overlap and edge in one of the two models: `additive` or `information`."""
+    law = outliers.additive_wishart if name == "additive" else outliers.information_plus_noise
     return law(p.spike, q=p.dim / p.samples, variance=p.variance)
 
 
 def _eigenvalue(name: str) -> Prediction:
     return lambda p: outlier_of(name, p).eigenvalue
-
-
-def _overlap(name: str) -> Prediction:
-    return lambda p: outlier_of(name, p).overlap
 
 
 def _theorem_7(p: Point) -> float:
@@ -161,14 +147,6 @@ OUTLIER = {
     "quantity": "largest eigenvalue",
 }
 
-OVERLAP = {
-    "experiment": RECTANGULAR,
-    "axis": "spike",
-    "passage": KNOWN,
-    "margin": 0.01,
-    "relative": False,
-    "margin_reason": "finite size is O(1/P + 1/n), below 0.001 at these sizes",
-}
 
 CLAIMS = (
     Claim(
@@ -194,23 +172,6 @@ CLAIMS = (
             "semicircle of the same variance": _semicircle,
             "edge of the noise": lambda p: outlier_of("additive", p).edge,
         },
-    ),
-    Claim(
-        id="granziol2022/theorem-7-overlap",
-        **OVERLAP,
-        entries=("B25",),
-        source=f"Benaych-Georges and Nadakuditi (2011), beside theorem 7, eq. (16), of {PAPER}",
-        statement=r"|(\phi_1')^\top \phi_1|^2 = 1 - \frac{\beta \sigma^4}{(\lambda_1 - \beta \sigma^2)^2}",
-        says="Under added Wishart noise the squared overlap of the top eigenvectors is the derivative of Theorem 7's "
-        "outlier.",
-        score="additive_overlap",
-        predict=_overlap("additive"),
-        rivals={
-            "information plus noise": _overlap("information"),
-            "semicircle of the same variance": lambda p: 1 - p.dim / p.samples * (p.variance / p.spike) ** 2,
-            "square root": lambda p: math.sqrt(outlier_of("additive", p).overlap),
-        },
-        quantity="squared overlap of the eigenvectors",
     ),
     Claim(
         id="granziol2022/theorem-7-edge",
@@ -269,43 +230,6 @@ CLAIMS = (
                 (p.spike + p.variance) * (p.spike + p.samples / p.dim * p.variance) / p.spike
             ),
             "cross term missing": lambda p: p.spike + (1 + p.dim / p.samples) * p.variance,
-        },
-    ),
-    Claim(
-        id="granziol2022/information-overlap",
-        **OVERLAP,
-        entries=("B24",),
-        source="Benaych-Georges and Nadakuditi (2012), section 3.1",
-        statement=r"|(\phi_1')^\top \phi_1|^2 = \frac{1 - \beta \sigma^4/\lambda_1^2}{1 + \beta \sigma^2/\lambda_1}",
-        says="With noise inside the factor, the squared overlap of the top left singular vectors is the "
-        "information-plus-noise model's.",
-        score="information_overlap",
-        predict=_overlap("information"),
-        rivals={
-            "noise added, not inside": _overlap("additive"),
-            "right singular vectors": lambda p: (
-                (1 - p.dim / p.samples * (p.variance / p.spike) ** 2) / (1 + p.variance / p.spike)
-            ),
-            "square root": lambda p: math.sqrt(outlier_of("information", p).overlap),
-        },
-        quantity="squared overlap of the left singular vectors",
-    ),
-    Claim(
-        id="granziol2022/spiked-covariance",
-        **OUTLIER,
-        entries=("B24",),
-        source="Baik and Silverstein (2006), for the samples of eqs. (14), (15) with a random J of rank one",
-        statement=r"\lambda_1' = \frac{(\theta + \sigma^2)(\theta + \beta \sigma^2)}{\theta}\quad "
-        r"\text{for samples of } N(0, \sigma^2 I + \theta u u^\top)",
-        says="Gaussian samples with one direction of extra variance have a covariance with the "
-        "information-plus-noise model's outlier.",
-        passage=KNOWN,
-        score="covariance",
-        predict=_eigenvalue("covariance"),
-        rivals={
-            "noise added, not inside": _eigenvalue("additive"),
-            "variance of the samples": lambda p: p.spike + p.variance,
-            "first order in the noise": lambda p: p.spike + p.variance * (1 + p.dim / p.samples),
         },
     ),
     Claim(

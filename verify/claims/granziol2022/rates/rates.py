@@ -12,7 +12,6 @@ from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, Point
 from simulate.training import optimisers
 from theory import adaptive_rates, batch_hessian, finite_size, learning_rates
-from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.outliers import TRIDIAGONAL, noise_of_batch, scale, theorem_4
 from verify.model import (
@@ -20,7 +19,6 @@ from verify.model import (
     Arrays,
     Claim,
     Experiment,
-    Identity,
     Kind,
     Tier,
     Verdict,
@@ -177,26 +175,6 @@ def _adaptive(p: Any, **changes: Any) -> Any:
 FINITE_SIZE = "the edge is 0.18 % low at P = 6400; a spike near the threshold is kept away"
 
 
-# --- footnote 6: the square-root rule ------------------------------------------------------------------------
-
-
-def bulk_rates(_: np.random.Generator, p: Point) -> Arrays:
-    """Rates from the edge of the noise alone, at one batch size and carried over from another."""
-
-    def rate(size: float) -> float:
-        s = p.sigma * math.sqrt(p.dim / float(batch_hessian.effective_batch_size(size, p.dataset_size)))
-        return float(learning_rates.stability_limit(Semicircle(sigma=s).edges[1]))
-
-    known = rate(p.known)
-    sizes = {"known": p.known, "batch_size": p.batch_size, "dataset_size": p.dataset_size}
-    return {
-        "from the edge": rate(p.batch_size),
-        "square root": learning_rates.square_root(known, **sizes),
-        "linear": learning_rates.linear_then_flat(known, crossover=math.inf, **sizes),
-        "B for b": known * math.sqrt(p.batch_size / p.known),
-    }
-
-
 TOP_OF_A_BATCH = {
     "entries": ("B45",),
     "experiment": RATES,
@@ -210,7 +188,7 @@ TOP_OF_A_BATCH = {
 RATES_CLAIMS = (
     Claim(
         id="granziol2022/rate-exponent",
-        entries=("B46", "B48", "B61"),
+        entries=("B42", "B46", "B48", "B61"),
         source=f"{PAPER}, theorem 4 and footnote 6 in the limit of section 10.1",
         statement=r"\frac{d \log (2 / \lambda_1')}{d \log b} = \tfrac12 \text{ for } b \le B_c,\quad "
         r"\frac{1}{1 + b/B_c} \text{ above},\quad B_c = P \sigma^2 / \lambda_1^2",
@@ -366,30 +344,12 @@ RATES_CLAIMS = (
         axis="batch_size",
         quantity="rate at which a step along the edge stops to descend",
     ),
-    Identity(
-        id="granziol2022/square-root-rule",
-        entries=("B48", "B61"),
-        source=f"{PAPER}, footnote 6 and section 11",
-        statement=r"\frac{\alpha(b')}{\alpha(b)} = \sqrt{b'/b}\quad (\text{noise without outliers})",
-        says="Where no outlier leaves the noise, the rate carried to another batch size scales as the root of the "
-        "effective size.",
-        routes=bulk_rates,
-        points=(
-            Point(sigma=0.07, dim=640, dataset_size=310, known=7, batch_size=110),
-            Point(sigma=1.3, dim=97, dataset_size=1700, known=900, batch_size=31),
-        ),
-        tolerance=1e-12,
-        tolerance_reason="rounding of a few products",
-        seconds=0.01,
-        quantity="learning rate",
-    ),
 )
 
 
 def least_squares(block: Block, point: Point) -> Arrays:
-    """SGD on Gaussian inputs, over many runs: growth of the squared distance, and what one step is made of."""
-    found = optimisers.least_squares_paths(block, **point)
-    return {"twice trace": 2 * found["trace"], "growth": found["growth"], "square": found["square"]}
+    """Growth of the squared distance in SGD on Gaussian inputs, over many runs."""
+    return {"growth": optimisers.least_squares_paths(block, **point)}
 
 
 LEAST_SQUARES = Experiment(
@@ -411,58 +371,29 @@ def _growth(p: Point, dim: int) -> Any:
     return learning_rates.gaussian_least_squares_growth(p.rate, batch_size=p.batch_size, dim=dim) ** p.steps
 
 
-OF_LEAST_SQUARES = {
-    "entries": ("B46", "beyond/D2"),
-    "source": f"beside {PAPER}, section 10.1; Feuer and Weinstein (1985) for single samples, Mulayoff and "
-    "Michaeli (2024), arXiv 2306.07850, for batches",
-    "passage": KNOWN,
-    "experiment": LEAST_SQUARES,
-    "margin": 0.01,
-    "margin_reason": "unbiased; at most 1 % for random matrices",
-    "axis": "batch_size",
-}
-
-LEAST_SQUARES_CLAIMS = (
-    Claim(
-        id="granziol2022/least-squares-limit",
-        **OF_LEAST_SQUARES,
-        statement=r"\frac{2\, \mathbb{E}\, \mathrm{tr}\, H_B}{\mathbb{E}\, \mathrm{tr}\, H_B^2} = "
-        r"\frac{2B}{B + P + 1}\quad "
-        r"\text{for inputs } x \sim N(0, I_P): \text{linear, then flat}",
-        says="For least squares on Gaussian inputs, the rate at which SGD's mean squared distance stays "
-        "constant is linear in the batch size, then flat.",
-        kind=Kind.RATIO,
-        score=("twice trace", "square"),
-        predict=lambda p: learning_rates.gaussian_least_squares_limit(p.batch_size, p.dim),
-        rivals={
-            "2 over the Marchenko-Pastur edge": lambda p: 2 / (1 + math.sqrt(p.dim / p.batch_size)) ** 2,
-            "gradient descent": lambda _: 2.0,
-            "P for P + 1": lambda p: 2 * p.batch_size / (p.batch_size + p.dim),
-            "square root of B": lambda p: 2 * math.sqrt(p.batch_size / (p.batch_size + p.dim + 1)),
-            "variance of the quadratic form": lambda p: 2 / (1 + 2 / p.batch_size),
-        },
-        quantity="rate at which the mean squared distance stays as it is",
-    ),
+CLAIMS = (
+    *RATES_CLAIMS,
     Claim(
         id="granziol2022/least-squares-growth",
-        **OF_LEAST_SQUARES,
+        entries=("B46", "beyond/D2"),
+        source=f"beside {PAPER}, section 10.1; Feuer and Weinstein (1985) for single samples, Mulayoff and "
+        "Michaeli (2024), arXiv 2306.07850, for batches",
         statement=r"\frac{\mathbb{E}\,|w_t|^2}{|w_0|^2} = \Big[(1 - a)^2 + a^2 \frac{P + 1}{B}\Big]^t\quad "
         r"\text{for inputs } x \sim N(0, I_P)",
         says="For least squares on Gaussian inputs, each step multiplies the mean squared distance by descent's "
         "factor plus noise in dimension over batch size.",
+        passage=KNOWN,
+        experiment=LEAST_SQUARES,
         score="growth",
         predict=lambda p: _growth(p, p.dim),
+        margin=0.01,
+        margin_reason="unbiased; at most 1 % for random matrices",
         rivals={
             "no batch noise": lambda p: (1 - p.rate) ** (2 * p.steps),
             "P for P + 1": lambda p: _growth(p, p.dim - 1),
             "one step": lambda p: _growth(p | {"steps": 1}, p.dim),
         },
+        axis="batch_size",
         quantity="squared distance after two steps over that before",
     ),
-)
-
-
-CLAIMS = (
-    *RATES_CLAIMS,
-    *LEAST_SQUARES_CLAIMS,
 )
