@@ -78,45 +78,28 @@ def by_torch(model, samples, batches, optimiser, rates, *, own=None, factor=1.0)
     return losses, [*found, list(model.parameters())]
 
 
+@pytest.mark.parametrize("warmup", [None, torch.tensor([[1.0, 4.0], [20.0, 2.5]])])
 @pytest.mark.parametrize("own", [None, OWN])
 @pytest.mark.parametrize("name", OPTIMISERS)
-def test_every_run_is_the_one_that_torch_makes_alone(name, own):
+def test_every_run_is_the_one_that_torch_makes_alone(name, own, warmup):
+    """Rates warm up on a line each, over their own steps."""
     rule, made = OPTIMISERS[name]
     start, samples, batches = _start(), _samples(own=own), _batches() if own is None else _batches(5, 2)
-    run = train(Perceptrons("relu"), start, samples, batches, rates=RATES, steps=STEPS, rule=rule)
+    how = {"rates": RATES, "steps": STEPS, "rule": rule, "warmup": warmup}
+    run = train(Perceptrons("relu"), start, samples, batches, **how)
+    ramps = torch.arange(1, STEPS + 1) / (torch.ones(2, 2) if warmup is None else warmup)[..., None]
+    rates = RATES[..., None] * ramps.clamp(max=1)
     ends, right = ends_measured(Perceptrons("relu"), run, samples, size=4)
     for network, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
         model, rows = _model(start, network), slice(None) if own is None else own[network]
-        how = {"rates": RATES[network, column].expand(STEPS), "own": None if own is None else rows}
-        losses, _ = by_torch(model, samples, batches[network], made(model.parameters(), 1.0), **how)
+        optimiser, mine = made(model.parameters(), 1.0), None if own is None else rows
+        losses, _ = by_torch(model, samples, batches[network], optimiser, rates[network, column], own=mine)
         np.testing.assert_allclose(run.losses[network, column], losses, rtol=1e-10)
         outputs, y = model(samples.inputs[rows]), samples.targets[rows]
         assert ends[network, column].item() == pytest.approx(
             nn.functional.cross_entropy(outputs, y).item(), rel=1e-10
         )
         assert right[network, column].item() == pytest.approx((outputs.argmax(1) == y).double().mean().item())
-
-
-@pytest.mark.parametrize("name", ["sgd", "adam"])
-def test_rates_warm_up_on_a_line_each_over_its_own_steps(name):
-    rule, made = OPTIMISERS[name]
-    start, samples, batches, warmup = (
-        _start(),
-        _samples(),
-        _batches(),
-        torch.tensor([[1.0, 4.0], [20.0, 2.5]]),
-    )
-    run = train(
-        Perceptrons("relu"), start, samples, batches, rates=RATES, steps=STEPS, rule=rule, warmup=warmup
-    )
-    for network, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        rates = [
-            float(RATES[network, column]) * min(1.0, step / float(warmup[network, column]))
-            for step in range(1, STEPS + 1)
-        ]
-        model = _model(start, network)
-        losses, _ = by_torch(model, samples, batches[network], made(model.parameters(), 1.0), rates)
-        np.testing.assert_allclose(run.losses[network, column], losses, rtol=1e-10)
 
 
 def test_squares_that_start_at_the_first_gradient_are_those_written_out():
@@ -267,23 +250,9 @@ def test_what_does_not_fit_is_refused(changed, message):
         train(Perceptrons("relu"), _start(), asked.pop("samples"), asked.pop("batches"), **asked)
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"at": ()}, "at must be rising numbers of steps from 0 to 5"),
-        ({"at": (6,)}, "at must be rising"),
-        ({"decay": -0.1}, "decay must be finite and not negative, got -0.1"),
-    ],
-)
-def test_checkpoints_that_are_none_are_refused(changed, message):
-    with pytest.raises(ValueError, match=message):
-        checkpoints(
-            Perceptrons("relu"),
-            _start(),
-            _samples(),
-            _batches(),
-            **{"rates": [0.1] * 5, "at": (1,), **changed},
-        )
+def _saved(**changed):
+    how = {"rates": [0.1] * 5, "at": (1,), **changed}
+    return checkpoints(Perceptrons("relu"), _start(), _samples(), _batches(), **how)
 
 
 @pytest.mark.parametrize(
@@ -296,6 +265,9 @@ def test_checkpoints_that_are_none_are_refused(changed, message):
         (lambda: ResidualPerceptrons("gelu", scale=1.0), "activation must be one of"),
         (lambda: Perceptrons("relu", "hinge"), "loss must be one of"),
         (lambda: Modules(nn.BatchNorm1d(3)), "running statistics"),
+        (lambda: _saved(at=()), "at must be rising numbers of steps from 0 to 5"),
+        (lambda: _saved(at=(6,)), "at must be rising"),
+        (lambda: _saved(decay=-0.1), "decay must be finite and not negative, got -0.1"),
     ],
 )
 def test_rules_and_stacks_that_make_no_sense_are_refused(make, message):
