@@ -97,7 +97,10 @@ def number(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.6g}"
 
 
-@pytest.mark.parametrize("name", RESULTS)
+each_name = pytest.mark.parametrize("name", RESULTS)
+
+
+@each_name
 def test_a_repr_is_short_and_says_the_main_number(name: str) -> None:
     found, of = made(name), RESULTS[name][1]
     lines = repr(found).splitlines()
@@ -108,7 +111,7 @@ def test_a_repr_is_short_and_says_the_main_number(name: str) -> None:
     assert str(found) == repr(found)
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@each_name
 def test_a_notebook_gets_a_table_with_a_picture(name: str) -> None:
     page = made(name)._repr_html_()
     tags = Page(page).tags
@@ -116,7 +119,7 @@ def test_a_notebook_gets_a_table_with_a_picture(name: str) -> None:
     assert {*tags} <= {"div", "p", "b", "table", "thead", "tbody", "tr", "th", "td", "img"}
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@each_name
 def test_all_of_it_is_plain_data_a_frame_and_text(name: str) -> None:
     pandas = pytest.importorskip("pandas")
     found, of = made(name), RESULTS[name][1]
@@ -131,7 +134,7 @@ def test_all_of_it_is_plain_data_a_frame_and_text(name: str) -> None:
     assert len(found.summary().splitlines()) >= 2 and found.summary().endswith("\n")
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@each_name
 def test_a_plot_is_of_its_own_or_in_axes_that_are_given(name: str) -> None:
     before = pyplot.get_fignums()
     alone = made(name).plot()

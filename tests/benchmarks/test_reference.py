@@ -73,7 +73,10 @@ def read() -> dict[str, Any]:
     return json.loads(gzip.decompress(Path("file").read_bytes()))
 
 
-@pytest.mark.usefixtures("made")
+with_made = pytest.mark.usefixtures("made")
+
+
+@with_made
 def test_the_same_tree_has_nothing_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
     before = Path("file").read_bytes()
 
@@ -87,7 +90,7 @@ PREDICTED = 'beyond/right {"scale": 1.7} predicted'
 TWICE = 'beyond/paired {"scale": 1.7} rival twice'
 
 
-@pytest.mark.usefixtures("made")
+@with_made
 @pytest.mark.parametrize(
     ("place", "edited"),
     [
@@ -121,7 +124,7 @@ def routes(rng: np.random.Generator, point: Point, factor: float) -> dict[str, A
     return {**found, "product": factor * found["product"]}
 
 
-@pytest.mark.usefixtures("made")
+@with_made
 def test_what_is_missing_differs_and_what_is_new_is_counted(
     plant: Planter, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,7 +138,7 @@ def test_what_is_missing_differs_and_what_is_new_is_counted(
     assert lines[:2] == ["DIFFERS: beyond/paired: missing", "DIFFERS: toy/two: missing"]
 
 
-@pytest.mark.usefixtures("made")
+@with_made
 def test_values_are_those_of_a_report() -> None:
     session = Session((RIGHT, EXACT, BOUND), Settings(seed=2024, replicates=96), SerialExecutor())
     session.judge_all()
@@ -167,7 +170,7 @@ def test_what_is_dear_has_fewer_replicates_and_is_compared_on_as_many(
     assert compared(capsys)[0] == 0
 
 
-@pytest.mark.usefixtures("made")
+@with_made
 def test_one_paper_is_renewed_or_compared_alone(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
     other = replace(RIGHT, id="edge/right")
     plant(*ALL, other)

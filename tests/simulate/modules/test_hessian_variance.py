@@ -42,7 +42,10 @@ def small(samples: int = 5, widths: tuple[int, ...] = (2, 2, 2)) -> Objective:
     return Objective(Mlp(widths, "tanh", rng=rng), (x, torch.arange(samples) % 2), nn.CrossEntropyLoss())
 
 
-@pytest.mark.parametrize("matrix", MATRICES)
+each_matrix = pytest.mark.parametrize("matrix", MATRICES)
+
+
+@each_matrix
 def test_probes_have_the_mean_and_error_of_what_is_had_along_them(matrix: Any) -> None:
     """And orthogonal ones the total exactly: v v' over a Hadamard matrix of order m adds up to m times the identity."""
     objective = small()
@@ -54,7 +57,7 @@ def test_probes_have_the_mean_and_error_of_what_is_had_along_them(matrix: Any) -
     assert_allclose(found, (sum(total), np.std(each, ddof=1) / math.sqrt(len(probes))), rtol=1e-10)
 
 
-@pytest.mark.parametrize("matrix", MATRICES)
+@each_matrix
 def test_orthogonal_pairs_give_the_total_exactly(matrix: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = small(samples=4, widths=(2, 2))
     total = sum(variance_along(objective, v, matrix=matrix) for v in np.eye(objective.dim))

@@ -115,8 +115,11 @@ ROUTES = {
 }
 
 
+each_depth = pytest.mark.parametrize("depth", WIDTHS)
+
+
 @pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("depth", WIDTHS)
+@each_depth
 @pytest.mark.parametrize(("alpha", "temperature"), SCALES)
 def test_terms_in_all_coordinates_are_those_of_dense_differentiation(
     depth: int, alpha: float, temperature: float, route: str
@@ -154,7 +157,7 @@ def test_many_samples_are_taken_in_parts_without_a_seam(monkeypatch: pytest.Monk
     assert_same(ProjectedMlp(*net, net.frame()).second_derivatives, whole, 1e-15)
 
 
-@pytest.mark.parametrize("depth", WIDTHS)
+@each_depth
 def test_many_networks_have_the_terms_of_each_to_a_millionth_in_single_precision(depth: int) -> None:
     nets = [problem(depth)._replace(weights=problem(depth, seed=seed).weights) for seed in range(3)]
     stacks, frame = (
@@ -173,7 +176,7 @@ def test_many_networks_have_the_terms_of_each_to_a_millionth_in_single_precision
     assert not torch.equal(single.g_term, found.g_term)
 
 
-@pytest.mark.parametrize("depth", WIDTHS)
+@each_depth
 @pytest.mark.parametrize("alpha", [0.25, 2.0, 8.0])
 def test_scaling_by_powers_of_two_is_exact_to_the_bit(depth: int, alpha: float) -> None:
     """The path by homogeneity against a fresh pass at the scaled weights."""

@@ -87,7 +87,7 @@ def test_every_run_is_the_one_that_torch_makes_alone(name, own, warmup):
     start, samples, batches = _start(), _samples(own=own), _batches() if own is None else _batches(5, 2)
     how = {"rates": RATES, "steps": STEPS, "rule": rule, "warmup": warmup}
     run = train(Perceptrons("relu"), start, samples, batches, **how)
-    ramps = torch.arange(1, STEPS + 1) / (torch.ones(2, 2) if warmup is None else warmup)[..., None]
+    ramps = torch.arange(1, STEPS + 1).double() / (torch.ones(2, 2) if warmup is None else warmup)[..., None]
     rates = RATES[..., None] * ramps.clamp(max=1)
     ends, right = ends_measured(Perceptrons("relu"), run, samples, size=4)
     for network, column in ((0, 0), (0, 1), (1, 0), (1, 1)):

@@ -51,7 +51,10 @@ def everything(model: nn.Module) -> list[Any]:
     return [state(model), places, modes, [p.grad for p in model.parameters()], generators]
 
 
-@pytest.mark.parametrize("optimiser", OPTIMISERS)
+each_optimiser = pytest.mark.parametrize("optimiser", OPTIMISERS)
+
+
+@each_optimiser
 @pytest.mark.parametrize("rate", [0.01, 1e9])
 def test_the_model_is_left_as_found(model: nn.Module, optimiser: str, rate: float) -> None:
     model.norm.eval()
@@ -76,7 +79,7 @@ def test_a_model_is_left_as_found_by_what_raises(model: nn.Module) -> None:
     assert model.first.weight.grad is gradient
 
 
-@pytest.mark.parametrize("optimiser", OPTIMISERS)
+@each_optimiser
 def test_a_run_that_is_continued_is_the_run_in_one_go(model: nn.Module, optimiser: str) -> None:
     training = of(model, optimiser)
     whole, parts = TrialRun(training, 0.02).until(23), TrialRun(training, 0.02)

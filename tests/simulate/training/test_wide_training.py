@@ -68,9 +68,13 @@ def trained_by_hand(network: WideNetwork, activation: str, y: Tensor, rate: floa
     return losses
 
 
-@pytest.mark.parametrize("subtracted", [False, True])
+each_subtracted = pytest.mark.parametrize("subtracted", [False, True])
+each_widths_and_samples = pytest.mark.parametrize(("widths", "samples"), SHAPES)
+
+
+@each_subtracted
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize(("widths", "samples"), SHAPES)
+@each_widths_and_samples
 def test_steps_are_those_of_jacobians(
     widths: tuple[int, ...], samples: int, activation: str, subtracted: bool
 ) -> None:
@@ -84,8 +88,8 @@ def test_steps_are_those_of_jacobians(
         assert_allclose(run.losses[n, r], expected, rtol=1e-13, atol=1e-15)
 
 
-@pytest.mark.parametrize("subtracted", [False, True])
-@pytest.mark.parametrize(("widths", "samples"), SHAPES)
+@each_subtracted
+@each_widths_and_samples
 def test_sharpness_is_the_top_of_the_fisher_spectrum(
     widths: tuple[int, ...], samples: int, subtracted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -301,7 +301,10 @@ def test_correlations_of_critical_relu_join_by_a_power(distance: float) -> None:
     assert_allclose(gap, numeric(wide.relu_correlation_map(), distance), rtol=distance**1.5)
 
 
-@pytest.mark.parametrize("depth", [2, 3, 9])
+each_depth = pytest.mark.parametrize("depth", [2, 3, 9])
+
+
+@each_depth
 def test_constant_of_critical_relu(depth: int) -> None:
     kappas = fisher.kappas("relu", depth=depth, weight_variance=2.0, bias_variance=0.0)
     assert_allclose(kappas.kappa1, numeric(wide.critical_relu_kappa(), depth), rtol=1e-14)
@@ -312,7 +315,7 @@ def test_normalisation_leaves_two_directions_less() -> None:
     assert rank.expression.subs(rank.symbols[0], 6) == fisher.layer_norm_rank(6)
 
 
-@pytest.mark.parametrize("depth", [2, 3, 9])
+@each_depth
 def test_constants_of_linear_networks(depth: int) -> None:
     found = fisher.fluctuation_constants(
         "linear", depth=depth, outputs=1, weight_variance=1.3, bias_variance=0.4

@@ -165,7 +165,10 @@ def test_a_constant_layer_cannot_be_normalised() -> None:
         layer_norm_kappas(zero, depth=3, weight_variance=1.0, bias_variance=0.0)
 
 
-@pytest.mark.parametrize("outputs", [2, 3, 6])
+each_outputs = pytest.mark.parametrize("outputs", [2, 3, 6])
+
+
+@each_outputs
 def test_the_rank_is_that_of_the_derivative_of_the_normalisation(outputs: int) -> None:
     """Central differences of (u - mean) / deviation."""
     u, step = np.random.default_rng(5).normal(size=outputs), 1e-6
@@ -218,7 +221,7 @@ def test_heavy_tails_have_no_expectation() -> None:
     assert all(map(math.isfinite, found[6]))
 
 
-@pytest.mark.parametrize("outputs", [2, 3, 6])
+@each_outputs
 def test_distribution_of_the_inverse_variance_by_drawing_outputs(outputs: int) -> None:
     """Outputs less their mean, of variance w + b: the normalised units below them have mean square 1."""
     w, b = 1.5, 0.4

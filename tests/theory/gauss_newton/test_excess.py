@@ -66,7 +66,10 @@ MATRIX = np.array(
 )
 
 
-@pytest.mark.parametrize("matrix", [MATRIX, MATRIX @ MATRIX, np.diag([3.0, -1.0])])
+each_matrix = pytest.mark.parametrize("matrix", [MATRIX, MATRIX @ MATRIX, np.diag([3.0, -1.0])])
+
+
+@each_matrix
 def test_variance_over_normal_probes_by_quadrature(matrix: np.ndarray) -> None:
     """Three nodes a component are exact: the square of the form has degree four."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(3)
@@ -79,7 +82,7 @@ def test_variance_over_normal_probes_by_quadrature(matrix: np.ndarray) -> None:
     assert_allclose(gauss_newton.normal_probe_variance(np.square(matrix).sum()), variance, rtol=1e-12)
 
 
-@pytest.mark.parametrize("matrix", [MATRIX, MATRIX @ MATRIX, np.diag([3.0, -1.0])])
+@each_matrix
 def test_variance_over_all_signs(matrix: np.ndarray) -> None:
     signs = np.array(list(product((-1.0, 1.0), repeat=len(matrix))))
     forms = ((signs @ matrix) * signs).sum(axis=1)

@@ -29,9 +29,12 @@ def counted(law: str, rule: Any, alphas: tuple[float, ...] = (1e-2, 1e-3)) -> np
 # --- the same intervals
 
 
+each_alpha = pytest.mark.parametrize("alpha", [1e-2, ALPHA])
+
+
 @pytest.mark.parametrize("law", laws.EVERY)
 @pytest.mark.parametrize("n", [FEWEST, 1008])
-@pytest.mark.parametrize("alpha", [1e-2, ALPHA])
+@each_alpha
 def test_many_intervals_at_once_are_those_of_mean_interval(law: str, n: int, alpha: float) -> None:
     x = laws.EVERY[law].draw(np.random.default_rng(3), (12, n))
     lower, upper = laws.EVERY[law].limits(laws.summaries(x), n, alpha)
@@ -43,7 +46,7 @@ def test_many_intervals_at_once_are_those_of_mean_interval(law: str, n: int, alp
 
 
 @pytest.mark.parametrize("n", [FEWEST, 368])
-@pytest.mark.parametrize("alpha", [1e-2, ALPHA])
+@each_alpha
 def test_many_proportions_at_once_are_those_of_proportion_interval(n: int, alpha: float) -> None:
     hits = np.unique(np.linspace(0, n, 9).round())
     single = [proportion_interval(int(h), n, alpha=alpha) for h in hits]

@@ -168,9 +168,12 @@ def test_a_mark_is_smaller_than_an_interval_that_can_be_seen(name: str) -> None:
 # --- any numbers
 
 
+each_extreme = pytest.mark.parametrize("extreme", EXTREMES)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mean", "identity", "exact property", "property", "lower bound on a mean"])
-@pytest.mark.parametrize("extreme", EXTREMES)
+@each_extreme
 def test_any_number_can_be_drawn(kind: str, extreme: float) -> None:
     """NaN, infinity and the ends of the range, in every field, with and without company."""
     fields = ("measured", "predicted", "margin", "lower", "upper")
@@ -197,7 +200,7 @@ def test_any_profile_can_be_drawn_and_one_size_alone_is_not(name: str) -> None:
         plots.agreement(dataclasses.replace(KINDS[name], points=[bad])).draw_without_rendering()
 
 
-@pytest.mark.parametrize("extreme", EXTREMES)
+@each_extreme
 def test_any_curve_can_be_drawn(extreme: float) -> None:
     item = next(item for item in ROWS.values() if item.curves)
     curve = item.curves[0]

@@ -60,7 +60,10 @@ def _excess(matrix: Floats) -> float:
 # --- every number ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["hessian", "gauss_newton"])
+each_name = pytest.mark.parametrize("name", ["hessian", "gauss_newton"])
+
+
+@each_name
 def test_eigenvalues_lie_within_their_bounds(case: Case, name: str) -> None:
     _, found, dense = case
     matrix, values = getattr(found, name), np.linalg.eigvalsh(getattr(dense, name))[::-1]
@@ -74,7 +77,7 @@ def test_eigenvalues_lie_within_their_bounds(case: Case, name: str) -> None:
         assert np.abs(matrix.lowest.value - values).min() <= matrix.lowest.bound + 1e-12
 
 
-@pytest.mark.parametrize("name", ["hessian", "gauss_newton"])
+@each_name
 def test_traces_norms_and_excess_lie_within_their_errors(case: Case, name: str) -> None:
     given, found, dense = case
     matrix, truth = getattr(found, name), getattr(dense, name)

@@ -180,7 +180,10 @@ SPECTRA = {
 }
 
 
-@pytest.mark.parametrize("values", SPECTRA.values(), ids=SPECTRA)
+each_values = pytest.mark.parametrize("values", SPECTRA.values(), ids=SPECTRA)
+
+
+@each_values
 def test_statements_on_eigenvalues_hold(values: Floats) -> None:
     """An eigenvalue lies within each bound, no value is above the one of its rank, and none above the ceiling."""
     for seed in range(20):
@@ -195,7 +198,7 @@ def test_statements_on_eigenvalues_hold(values: Floats) -> None:
     assert found.ceiling < 1.6 * descending[0]
 
 
-@pytest.mark.parametrize("values", SPECTRA.values(), ids=SPECTRA)
+@each_values
 def test_traces_norms_and_excess_have_the_scatter_that_their_errors_say(values: Floats) -> None:
     truth = {"trace": values.sum(), "frobenius": np.linalg.norm(values)}
     truth["excess"] = truth["trace"] / truth["frobenius"]
@@ -210,7 +213,7 @@ def test_traces_norms_and_excess_have_the_scatter_that_their_errors_say(values: 
         assert size <= 4 * off.std() + 0.02 * np.linalg.norm(values)
 
 
-@pytest.mark.parametrize("values", SPECTRA.values(), ids=SPECTRA)
+@each_values
 def test_densities_have_the_distribution_of_the_eigenvalues(values: Floats) -> None:
     seen = measured(values, steps=20, every=True).density
     x, value = np.array(seen.x), np.array(seen.value)
