@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.refusals import refusal
 from tests.verify.results.sample_results import sample
 from verify import reporting, results
 from verify.cli import main
@@ -81,9 +82,9 @@ def test_main_plots_stand_side_by_side_as_many_as_fit(stored: str, monkeypatch: 
     )
     assert main(["plot", "run", "--main", "--format", "png"]) == 0 and Path("main.png").exists()
     assert main(["plot", "run", "--paper", "karakida2019"]) == 0 and Path("karakida2019.svg").exists()
-    with pytest.raises(ValueError, match="plot needs either a claim, with its panels, or main or a paper"):
+    with refusal("plot needs either a claim, with its panels, or main or a paper"):
         reporting.plot("run")
-    with pytest.raises(ValueError, match="main plots need results: run losscurv report first"):
+    with refusal("main plots need results: run losscurv report first"):
         reporting.plot(None, main=True)
 
 

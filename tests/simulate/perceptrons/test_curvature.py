@@ -15,6 +15,7 @@ from simulate.networks import Mlp
 from simulate.perceptrons import _relu, curvature
 from simulate.perceptrons.confident import ConfidentMlp
 from simulate.perceptrons.curvature import ProjectedMlp
+from tests.refusals import refusal
 from tests.simulate.small_perceptrons import (
     SCALES,
     WIDTHS,
@@ -76,9 +77,9 @@ def test_a_haar_frame_in_single_precision_is_the_same(rows: int, total: int | No
 
 @pytest.mark.parametrize("draw", [curvature.haar, curvature.sparse_frame])
 def test_frames_need_at_least_as_many_rows_as_columns(draw: Any) -> None:
-    with pytest.raises(ValueError, match="columns must be between 1 and rows = 3, got 4"):
+    with refusal("columns must be between 1 and rows = 3, got 4"):
         draw(np.random.default_rng(0), 3, 4)
-    with pytest.raises(ValueError, match="total must be rows, or rows plus at least 3"):
+    with refusal("total must be rows, or rows plus at least 3"):
         curvature.haar(np.random.default_rng(1), 8, 3, total=9)
 
 
@@ -94,7 +95,7 @@ def test_excess_and_spectral_norm_of_known_spectra() -> None:
 
 @pytest.mark.parametrize("entry", [0.0, np.inf, np.nan])
 def test_excess_of_a_matrix_without_scale_is_an_error(entry: float) -> None:
-    with pytest.raises(ValueError, match="matrix must be finite and non-zero"):
+    with refusal("matrix must be finite and non-zero"):
         curvature.positive_excess(torch.full((2, 2), entry))
 
 
@@ -209,13 +210,13 @@ def test_cuda_gives_the_numbers_of_the_cpu() -> None:
 
 def test_errors_name_the_argument() -> None:
     projected, (first, second) = ProjectedMlp(*NET, NET.frame()), NET.weights
-    with pytest.raises(ValueError, match=r"alpha must be finite and positive, got \[1.0, 0.0\]"):
+    with refusal(r"alpha must be finite and positive, got \[1.0, 0.0\]"):
         projected.terms([1.0, 0.0])
-    with pytest.raises(ValueError, match="temperature must be finite and positive, got nan"):
+    with refusal("temperature must be finite and positive, got nan"):
         projected.terms(1.0, float("nan"))
-    with pytest.raises(ValueError, match=r"alpha must keep the scaled logits finite, got 1e\+200"):
+    with refusal(r"alpha must keep the scaled logits finite, got 1e\+200"):
         projected.scaled_g_term(1e200)
-    with pytest.raises(ValueError, match="the last width must be at least 2 classes, got 1"):
+    with refusal("the last width must be at least 2 classes, got 1"):
         ProjectedMlp([first, second[:1]], NET.x, 0 * NET.labels, NET.frame())
 
 

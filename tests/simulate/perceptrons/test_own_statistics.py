@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from simulate import eigenvalues
 from simulate.perceptrons import own_direction, per_sample
 from simulate.perceptrons.sample_products import DenseSamples, PerceptronSamples, Samples
+from tests.refusals import refusal
 from tests.theory.test_own_direction import numbers_of
 
 WIDTHS = (6, 5, 4)
@@ -72,7 +73,7 @@ def test_eigenvectors_that_do_not_converge_are_refused(
         return eigenvalues.extremes(*given, **(named | {"steps": 5}))
 
     monkeypatch.setattr(own_direction, "extremes", short)
-    with pytest.raises(ValueError, match=r"for Lanczos to converge, got 3: .*products"):
+    with refusal(r"for Lanczos to converge, got 3: .*products"):
         own_direction.top_eigenvectors(DenseSamples(torch.from_numpy(matrices)), 3)
 
 
@@ -101,5 +102,5 @@ def test_partitions_hold_every_sample_once() -> None:
 def test_vectors_that_are_not_orthonormal_are_refused(matrices: np.ndarray) -> None:
     samples = DenseSamples(torch.from_numpy(matrices))
     pairs, rng = own_direction.sample_pairs(samples), np.random.default_rng(0)
-    with pytest.raises(ValueError, match="vectors must be orthonormal"):
+    with refusal("vectors must be orthonormal"):
         own_direction.statistics(samples, torch.ones(2, 59).double(), pairs, rng)

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
+from tests.refusals import refusal
 from tests.verify.page.full_size import full_size, like_figures
 from tests.verify.results.sample_results import sample, sample_of_kinds
 from tests.verify.results.sample_rows import row
@@ -372,7 +373,7 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path: Path, fold
     (tmp_path / "file").write_text("in the way")
     (tmp_path / "taken" / "report.html").mkdir(parents=True)
 
-    with pytest.raises(ValueError, match=rf"report cannot be written to .*{folder[:4]}"):
+    with refusal(rf"report cannot be written to .*{folder[:4]}"):
         report.write(bare(), tmp_path / folder)
 
 
@@ -423,5 +424,5 @@ def test_a_page_that_cannot_be_read_is_refused_by_name(monkeypatch: pytest.Monke
     package = ModuleType("a_paper")
     vars(package).update(DOCS=docs)
     monkeypatch.setattr(registry, "_packages", lambda *_: {"a_paper": package})
-    with pytest.raises(ValueError, match="paper a_paper must have DOCS that can be read, got "):
+    with refusal("paper a_paper must have DOCS that can be read, got "):
         registry.docs()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from simulate.monte_carlo import Point
+from tests.refusals import refusal
 from tests.verify import toy_claims
 from tests.verify.command_line import Planter, elsewhere, judged
 from tests.verify.toy_claims import SEEN, plant
@@ -125,7 +126,7 @@ def test_a_replay_draws_the_recorded_points_or_nothing() -> None:
 def test_what_is_for_a_gpu_says_what_it_asks(changes: dict[str, Any], problem: str) -> None:
     known = registry.entries()
     admit_observations([SEEN, LARGE], (), known)
-    with pytest.raises(ValueError, match=f"beyond/seen-on-a-gpu must {problem}"):
+    with refusal(f"beyond/seen-on-a-gpu must {problem}"):
         admit_observations([SEEN, dataclasses.replace(LARGE, **changes)], (), known)
 
 
@@ -153,9 +154,7 @@ def test_only_a_full_run_on_a_gpu_or_its_name_draws_it(plant: Planter) -> None:
     assert not asked(device="cuda").for_a_gpu and "it needs a GPU" in asked(tier="full").heading[-1]
     assert "an executor is not known" in asked(tier="full", device="cuda", executor="dask://x").for_a_gpu[0]
     assert [o.id for o in asked(claim=[LARGE.id], device="cuda").observations] == [LARGE.id]
-    with pytest.raises(
-        ValueError, match=r"on-a-gpu cannot run here: it needs a GPU .* a smaller version is beyond/seen$"
-    ):
+    with refusal(r"on-a-gpu cannot run here: it needs a GPU .* a smaller version is beyond/seen$"):
         asked(claim=[LARGE.id])
 
 
@@ -180,5 +179,5 @@ def test_a_replay_on_a_cpu_compares_all_but_what_a_gpu_drew(
     assert "at sizes for a GPU, not run" in told.err and "replay differs" not in told.out
     assert f"replay: every score and verdict is the same; left out: {LARGE.id}" in told.out
     recorded(rows=[], observations=[there])
-    with pytest.raises(ValueError, match=r"^no claim is left to judge with --replay: at sizes for a GPU"):
+    with refusal(r"^no claim is left to judge with --replay: at sizes for a GPU"):
         asked(replay="out")
