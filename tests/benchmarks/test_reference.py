@@ -57,10 +57,14 @@ def drawing(change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> AnyClai
     return replace(PAIRED, experiment=replace(PAIRED.experiment, simulate=lambda b, p: change(two(b, p))))
 
 
+def make(*words: str) -> int:
+    return main(["make", "file", "--workers", "1", *words])
+
+
 @pytest.fixture
 def made(plant: Planter) -> None:
     plant(*ALL)
-    assert main(["make", "file", "--workers", "1"]) == 0
+    assert make() == 0
 
 
 def compared(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str]]:
@@ -82,7 +86,7 @@ def test_the_same_tree_has_nothing_otherwise(capsys: pytest.CaptureFixture[str])
 
     assert compared(capsys) == (0, ["36 facts compared: 0 findings differ; 0 facts are new"])
     assert compared(capsys, "--fast")[0] == 0
-    assert main(["make", "file", "--workers", "1"]) == 0
+    assert make() == 0
     assert Path("file").read_bytes() == before
 
 
@@ -161,7 +165,7 @@ def test_what_is_dear_has_fewer_replicates_and_is_compared_on_as_many(
 ) -> None:
     plant(RIGHT)
     monkeypatch.setattr(reference, "SECONDS", 0.0)
-    assert main(["make", "file", "--workers", "1"]) == 0
+    assert make() == 0
     assert "fewer replicates: toy/uniform" in capsys.readouterr().out
     monkeypatch.setattr(reference, "SECONDS", 30.0)
 
@@ -174,7 +178,7 @@ def test_what_is_dear_has_fewer_replicates_and_is_compared_on_as_many(
 def test_one_paper_is_renewed_or_compared_alone(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
     other = replace(RIGHT, id="edge/right")
     plant(*ALL, other)
-    assert main(["make", "file", "--workers", "1", "--paper", "edge"]) == 0
+    assert make("--paper", "edge") == 0
     assert {"edge/right", "beyond/right"} <= read()["claims"].keys()
 
     plant(replace(RIGHT, margin=0.1), other)
@@ -194,6 +198,6 @@ def test_what_cannot_be_done_is_refused(plant: Planter, words: str) -> None:
 def test_a_record_with_an_error_is_not_written(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
     plant(toy_claims.BROKEN)
 
-    assert main(["make", "file", "--workers", "1"]) == 1
+    assert make() == 1
     assert "the detector is off" in capsys.readouterr().err
     assert not Path("file").exists()

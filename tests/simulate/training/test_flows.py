@@ -8,6 +8,7 @@ from simulate.training import edges, flows
 from simulate.training.stacks import Perceptrons, perceptrons_at_start
 
 RATES = torch.tensor([0.3, 0.2], dtype=torch.float64)
+LINEAR, ONE = Perceptrons("linear", "squared error", bias=False), torch.ones(1, 1, 1, dtype=torch.float64)
 
 
 @pytest.fixture
@@ -41,10 +42,9 @@ def test_descent_takes_steps_along_gradients(setting):
             torch.testing.assert_close(found.parameters[network, step], at)
 
 
-def test_gradient_flow_on_a_quadratic_decays_exponentially(setting):
+def test_gradient_flow_on_a_quadratic_decays_exponentially():
     """One weight on w^2 x^2/2."""
-    stack, one = Perceptrons("linear", "squared error", bias=False), torch.ones(1, 1, 1, dtype=torch.float64)
-    found = flows.gradient_flow(stack, [one], one, 0 * one, rates=RATES[:1], steps=4, parts=400)
+    found = flows.gradient_flow(LINEAR, [ONE], ONE, 0 * ONE, rates=RATES[:1], steps=4, parts=400)
     times = 0.3 * torch.arange(1, 5, dtype=torch.float64)
     torch.testing.assert_close(found.parameters[0, :, 0], torch.exp(-times), rtol=1e-3, atol=0)
     torch.testing.assert_close(found.losses[0, 1:], torch.exp(-2 * times[:-1]) / 2, rtol=2e-3, atol=0)
@@ -91,10 +91,9 @@ def test_below_the_edge_the_central_flow_is_gradient_flow(setting):
 @pytest.mark.parametrize(("target", "edge"), [(3.0, 8.0), (2.0, 9.0)])
 def test_the_central_flow_ends_where_the_constraint_meets_the_minima(target, edge):
     """Loss (u v - y)^2/2 from (3, 0.1): at a minimum S = u^2 + v^2, which is held at the edge."""
-    stack, one = Perceptrons("linear", "squared error", bias=False), torch.ones(1, 1, 1, dtype=torch.float64)
     rates = torch.tensor([2 / edge], dtype=torch.float64)
     found = flows.central_flow(
-        stack, [3 * one, 0.1 * one], one, target * one, rates=rates, steps=200, parts=8
+        LINEAR, [3 * ONE, 0.1 * ONE], ONE, target * ONE, rates=rates, steps=200, parts=8
     )
     u, v = found.path.parameters[0, -1]
     torch.testing.assert_close(u * v, torch.tensor(target).double(), rtol=1e-3, atol=0)

@@ -87,10 +87,11 @@ class _Negative(nn.Module):
         return -nn.functional.mse_loss(outputs, targets)
 
 
-@pytest.mark.parametrize("bound", [0.0, 0.1, 3.9])
+@pytest.mark.parametrize("bound", [0.0, 1e-6, 0.1, 3.9])
 def test_the_bound_of_the_largest_rate_holds_where_it_is_large(bound: float) -> None:
     rate = measuring._rate(Eigenvalue(value=4.0, bound=bound, converged=False))
     assert rate is not None and math.isclose(rate.value + rate.error, 2 / (4.0 - bound))
+    assert measuring._rate(Eigenvalue(value=bound / 2, bound=bound, converged=True)) is None
 
 
 @pytest.mark.parametrize("loss", [nn.L1Loss(), _Negative()])
