@@ -62,16 +62,12 @@ def setting():
 
 def hessians(setting):
     """Return the dense Hessians, by products with all unit vectors."""
-    stack, start, x, y = setting
-    size = edges.flatten(start).shape[1]
-    units = torch.eye(size, dtype=torch.float64)
+    start = setting[1]
+    units = torch.eye(edges.flatten(start).shape[1], dtype=torch.float64)
     columns = [
-        edges.flatten(
-            edges.hessian_products(stack, start, x, y, edges.shaped_like(unit.expand(2, -1), start))
-        )
-        for unit in units
+        edges.hessian_products(*setting, edges.shaped_like(unit.expand(2, -1), start)) for unit in units
     ]
-    return torch.stack(columns, 2)
+    return torch.stack([*map(edges.flatten, columns)], 2)
 
 
 def starts_for(setting, count):

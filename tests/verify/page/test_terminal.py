@@ -105,9 +105,8 @@ def test_surprise_block_has_all_it_takes_to_look_into_it() -> None:
     assert block.startswith("BROKEN karakida2019/crash") and "ValueError: <nan>" in block
 
 
-@pytest.mark.parametrize("measured", [math.nan, math.inf])
-def test_a_surprise_without_numbers_still_has_a_block(measured: float) -> None:
-    odd = point({}, 1.0, 0.0, measured, math.inf, verdict="disagrees", looks=[])
+def test_a_surprise_without_numbers_still_has_a_block() -> None:
+    odd = point({}, 1.0, 0.0, math.nan, math.inf, verdict="disagrees", looks=[])
     item = row("a/b", verdict="disagrees", surprise=True, points=[odd], rerun="losscurv report")
 
     assert "losscurv report" in terminal.surprise_block(item)
