@@ -16,6 +16,7 @@ import torch
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.testing import assert_allclose
 from torch import nn
 
 import losscurv
@@ -253,10 +254,10 @@ def test_a_vector_multiplies_from_the_left(kind: Callable[[Any], Any], shape: tu
     given = np.random.default_rng(0).standard_normal(shape)
     found = kind(given) @ hessian()
     assert found.shape == shape
-    np.testing.assert_allclose(
+    assert_allclose(
         found, torch.stack([hessian() @ row for row in given.reshape(-1, 39)]).reshape(shape), atol=1e-12
     )
-    np.testing.assert_allclose(found, given @ hessian().dense().numpy(), atol=1e-12)
+    assert_allclose(found, given @ hessian().dense().numpy(), atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(38,), (2, 38), (39, 2), (0, 39), (1, 1, 39), ()])

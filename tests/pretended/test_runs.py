@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from torch import nn
 
 from benchmarks.pretend import NAME, POSSIBLE, Trial, pretended, tried
@@ -123,7 +124,7 @@ def test_measure_and_plan_run_on_the_device() -> None:
         there, others = found(NAME)
     assert there.device == f"{NAME}:0" and others == pytest.approx(starts)
     for one, other in ((here.hessian, there.hessian), (here.gauss_newton, there.gauss_newton)):
-        np.testing.assert_allclose([e.value for e in other.top], [e.value for e in one.top], rtol=1e-9)
+        assert_allclose([e.value for e in other.top], [e.value for e in one.top], rtol=1e-9)
         assert other.trace.value == pytest.approx(one.trace.value, rel=1e-9)
     assert counts.host_share < 0.2
 
@@ -182,5 +183,5 @@ def test_eigenvalues_frames_and_own_directions_are_found_on_the_device() -> None
     with pretended() as counts:
         there = found(_problem(NAME))
     for one, other in zip(here, there, strict=True):
-        np.testing.assert_allclose(other, one, rtol=1e-7, atol=1e-12)
+        assert_allclose(other, one, rtol=1e-7, atol=1e-12)
     assert counts.host_share < 0.2

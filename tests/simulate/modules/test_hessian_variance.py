@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from scipy.linalg import hadamard
 from torch import Tensor, nn
@@ -38,7 +39,7 @@ def listed(signs: Any) -> Any:
 
 
 def small(samples: int = 5, widths: tuple[int, ...] = (2, 2, 2)) -> Objective:
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     x = torch.from_numpy(rng.standard_normal((samples, widths[0])))
     return Objective(Mlp(widths, "tanh", rng=rng), (x, torch.arange(samples) % 2), nn.CrossEntropyLoss())
 
@@ -105,11 +106,11 @@ def test_what_has_no_matrix_for_each_sample_is_refused(objective: Objective, mes
 def test_training_mode_is_refused() -> None:
     objective = case("convolution").objective(training=True)
     with refusal(r"objective must be in evaluation mode, .*, got training"):
-        total_variance(objective, np.random.default_rng(0), probes=2)
+        total_variance(objective, default_rng(0), probes=2)
 
 
 def test_other_arguments_are_refused() -> None:
-    objective, rng = small(), np.random.default_rng(0)
+    objective, rng = small(), default_rng(0)
     with refusal(r"right must be of shape \(8,\), got \(8, 1\)"):
         bilinear_forms(objective, torch.ones(8, 1), torch.ones(8, 1))
     for probes, rule in ((1, "at least 2 for a standard error, got 1"), (0, "a positive integer, got 0")):

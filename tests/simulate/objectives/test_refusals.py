@@ -80,7 +80,6 @@ class Faulty(CausalModel):
         raise TypeError("unsupported operand")
 
 
-LINE = nn.Linear(4, 1).double()
 X6 = torch.zeros(6, 4)
 ANOTHER_PASS = "data must be the same at every pass, got "
 

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from torch.testing import assert_close
 
 from simulate.training import edges
 from simulate.training.rules import Memory
@@ -36,8 +37,8 @@ def norm_of(norm, vectors):
 @pytest.mark.parametrize("norm", NORMS)
 def test_directions_have_norm_one_and_the_dual_norm_as_product(gradients, norm):
     found = NORMS[norm](gradients)
-    torch.testing.assert_close(norm_of(norm, found)[0], torch.ones(2, dtype=torch.float64))
-    torch.testing.assert_close(inner(found, gradients, 1), norm_of(norm, gradients)[1])
+    assert_close(norm_of(norm, found)[0], torch.ones(2, dtype=torch.float64))
+    assert_close(inner(found, gradients, 1), norm_of(norm, gradients)[1])
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -46,7 +47,7 @@ def test_steps_go_by_the_rate_and_the_dual_norm(gradients, norm, normalised):
     parameters = [torch.zeros_like(g) for g in gradients]
     Steepest(norm=norm, normalised=normalised).step_(parameters, gradients, RATES, Memory())
     expected = RATES if normalised else RATES * norm_of(norm, gradients)[1]
-    torch.testing.assert_close(norm_of(norm, parameters)[0], expected)
+    assert_close(norm_of(norm, parameters)[0], expected)
     assert (inner(parameters, gradients, 1) < 0).all()
 
 
@@ -82,7 +83,7 @@ def test_sharpness_of_signs_is_the_largest_of_all_signs(setting):
     signs = torch.tensor(list(itertools.product([-1.0, 1.0], repeat=dense.shape[1])), dtype=torch.float64)
     best = ((signs @ dense) * signs).sum(2).amax(1)
     found = generalised_sharpness(*setting, norm="signs", starts=starts_for(setting, 12), steps=8)
-    torch.testing.assert_close(found, best)
+    assert_close(found, best)
 
 
 def test_sharpness_of_blocks_is_nearly_the_largest_eigenvalue_of_a_block(setting):

@@ -15,7 +15,6 @@ RATIOS = [1e-12, 1e-6, 9e-5, 1.1e-4, 0.03, 0.25, 0.9, 1 - 1e-8, 1.0, 1 + 1e-12, 
 LAWS = [Semicircle(sigma=1.7), Semicircle(variance=0.04)] + [
     MarchenkoPastur(q=q, variance=1.3) for q in RATIOS
 ]
-MODERATE = [law for law in LAWS if isinstance(law, Semicircle) or law.q in (0.03, 0.25, 0.9, 1.0, 4.0, 30.0)]
 
 
 def inside(law: Any, count: int = 41) -> np.ndarray:

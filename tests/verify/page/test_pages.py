@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from html import unescape
 from html.parser import HTMLParser
@@ -95,17 +95,17 @@ def several(made: Results) -> dict[str, str]:
 
 
 def alone(**changes: Any) -> dict[str, str]:
-    return {"report.html": report.document(dataclasses.replace(sample(), **changes))}
+    return {"report.html": report.document(replace(sample(), **changes))}
 
 
 SITES: dict[str, Callable[[], dict[str, str]]] = {
     "sample": alone,
     "kinds": lambda: {"report.html": report.document(sample_of_kinds())},
-    "nothing": lambda: alone(**NOTHING, suite=dataclasses.replace(sample().suite, host={}, replicates=128)),
+    "nothing": lambda: alone(**NOTHING, suite=replace(sample().suite, host={}, replicates=128)),
     "names that collide": lambda: alone(
         **NOTHING | {"rows": [row("new/a b"), row("new/a-b"), row("new/A b")]}
     ),
-    "pages": lambda: several(dataclasses.replace(sample(), inventory=registry.inventory())),
+    "pages": lambda: several(replace(sample(), inventory=registry.inventory())),
     "registry": lambda: several(full_size()),
 }
 WHOLE = pytest.param("registry", marks=pytest.mark.slow)
@@ -322,16 +322,12 @@ def test_every_colour_of_the_figures_has_a_dark_one() -> None:
 
 
 def bare(*claims: str) -> Results:
-    return dataclasses.replace(
-        sample(), **NOTHING | {"rows": [r for r in sample().rows if r.claim in claims]}
-    )
+    return replace(sample(), **NOTHING | {"rows": [r for r in sample().rows if r.claim in claims]})
 
 
 @pytest.mark.slow
 def test_figures_drawn_by_workers_are_the_same() -> None:
-    few = dataclasses.replace(
-        sample(), **NOTHING | {"rows": [row for row in sample().rows if row.points][:4]}
-    )
+    few = replace(sample(), **NOTHING | {"rows": [row for row in sample().rows if row.points][:4]})
     with open_map(FEW + 1, 2) as each:
         drawn = report.document(few, each)
         assert each is not map and drawn == report.document(few) and drawn.count("<svg") >= len(few.rows)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -152,7 +153,7 @@ def test_the_bound_of_a_whole_matrix_covers_its_rounding() -> None:
 
 def operator_of(values: Floats) -> Operator:
     """Return an operator with these eigenvalues in a random basis, made of a reflection."""
-    v = np.random.default_rng(5).standard_normal(len(values))
+    v = default_rng(5).standard_normal(len(values))
     v /= np.linalg.norm(v)
 
     def product(rows: Tensor) -> Tensor:
@@ -166,10 +167,10 @@ def operator_of(values: Floats) -> Operator:
 def measured(
     values: Floats, seed: int = 0, *, count: int = 3, steps: float = 0.0, probes: int = 6, every: bool = False
 ) -> Matrix:
-    search = Search(operator_of(values), np.random.default_rng(seed), count, lowest=True)
+    search = Search(operator_of(values), default_rng(seed), count, lowest=True)
     extend(search, steps, lambda search: search.all_converged if every else search.finished)
     search.freeze()
-    search.probe(search.random_vectors(np.random.default_rng([seed, 1]), probes), density=30)
+    search.probe(search.random_vectors(default_rng([seed, 1]), probes), density=30)
     return search.result(search.off(0.05, placed=False)).matrix
 
 
@@ -252,10 +253,10 @@ def test_a_zero_matrix_has_no_excess() -> None:
 
 def test_an_excess_near_an_edge_of_the_zone_gets_more_probes() -> None:
     given = small_problem(nn.Tanh())
-    search = Search(as_operator(np.diag(SPECTRA["balanced"])), np.random.default_rng(0), 1, lowest=True)
+    search = Search(as_operator(np.diag(SPECTRA["balanced"])), default_rng(0), 1, lowest=True)
     extend(search, 5)
     search.freeze()
-    search.probe(search.random_vectors(np.random.default_rng(1), 4))
+    search.probe(search.random_vectors(default_rng(1), 4))
     excess, off = search.excess, search.off(10.0, placed=True)
     assert excess is not None
     assert off["place in the Goldilocks zone"] == zone.off_place(Estimate(excess.value, excess.error))

@@ -1,6 +1,6 @@
 """Observations that need a GPU run if it has the memory, and are else left out with a line."""
 
-import dataclasses
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def cost(point: Point) -> Cost:
 LARGE = on_a_gpu(
     SEEN, points=tuple(Point(scale=scale, size=(4, 16, 64)) for scale in (3.0, 40.0)), cost=cost, note="large"
 )
-PHOTOS = dataclasses.replace(
+PHOTOS = replace(
     LARGE,
     id="beyond/photos-on-a-gpu",
     points=(Point(scale=3.0, images="digits", samples=10_000, size=(4, 16, 64)),),
@@ -81,7 +81,7 @@ def test_what_cannot_be_drawn_at_all_says_why(observation, changes: dict[str, An
 
 
 def test_an_estimate_is_for_the_classes_of_the_images() -> None:
-    photos = dataclasses.replace(PHOTOS, cost=lambda point: Cost(classes_of(point) * GIB, 1.0, 1.0))
+    photos = replace(PHOTOS, cost=lambda point: Cost(classes_of(point) * GIB, 1.0, 1.0))
     assert chosen(LARGE, images=pytest.fail).observations == (LARGE,)  # asked for only where they are needed
     for classes, kept in ((10, (photos,)), (100, ())):
         made = chosen(photos, images=lambda c=classes: ImagesThere(10_000, c))
@@ -94,7 +94,7 @@ def test_an_estimate_is_for_the_classes_of_the_images() -> None:
 
 
 def test_the_estimate_is_for_the_replicates_of_the_run(gpu: None, plant: Planter) -> None:
-    more = dataclasses.replace(LARGE, replicates=3)
+    more = replace(LARGE, replicates=3)
     plant(more)
     for replicates, count in ((None, 3), (2, 2), (50, 3)):
         made = asked(tier="full", device="cuda", replicates=replicates)
@@ -127,7 +127,7 @@ def test_what_is_for_a_gpu_says_what_it_asks(changes: dict[str, Any], problem: s
     known = registry.entries()
     admit_observations([SEEN, LARGE], (), known)
     with refusal(f"beyond/seen-on-a-gpu must {problem}"):
-        admit_observations([SEEN, dataclasses.replace(LARGE, **changes)], (), known)
+        admit_observations([SEEN, replace(LARGE, **changes)], (), known)
 
 
 # --- in a run ----------------------------------------------------------------------------------------------------
@@ -168,10 +168,10 @@ def test_a_replay_on_a_cpu_compares_all_but_what_a_gpu_drew(
     assert f"losscurv: {line}" in told.err and line in told.out and kept.suite.host["for_a_gpu"] == [line]
 
     def recorded(**changes: Any) -> None:
-        RESULTS.write_text(dumps(dataclasses.replace(kept, sha256="", **changes)))
+        RESULTS.write_text(dumps(replace(kept, sha256="", **changes)))
 
-    there = dataclasses.replace(kept.observations[0], id=LARGE.id)
-    drawn = dataclasses.replace(kept.runs[0], experiment=LARGE.id, parameters=dict(LARGE.points[0]))
+    there = replace(kept.observations[0], id=LARGE.id)
+    drawn = replace(kept.runs[0], experiment=LARGE.id, parameters=dict(LARGE.points[0]))
     both, runs = [*kept.observations, there], [*kept.runs, drawn]
     recorded(observations=both, runs=runs)
     assert judged("--replay", "out") == 0

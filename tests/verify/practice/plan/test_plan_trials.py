@@ -1,9 +1,9 @@
 """Trial runs of a plan: whose optimizer, which batches, which loss, and what is said of them."""
 
-import dataclasses
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -57,8 +57,8 @@ def test_the_suggested_rate_trains(given: Problem) -> None:
 def test_the_table_says_which_rates_rest_on_shorter_runs(given: Problem) -> None:
     made = tried(given, [14], steps=40)
     (at,) = made.trials
-    runs = tuple(dataclasses.replace(run, steps=5 if run.rate == at.fails else 40) for run in at.runs)
-    cut = dataclasses.replace(made, trials=(dataclasses.replace(at, runs=runs),))
+    runs = tuple(replace(run, steps=5 if run.rate == at.fails else 40) for run in at.runs)
+    cut = replace(made, trials=(replace(at, runs=runs),))
     assert words.trial_table(cut)[1][-2:] == [f"{at.trains:g}", f"{at.fails:g} (5 steps)"]
 
 
@@ -170,8 +170,8 @@ def test_the_range_is_that_of_the_optimizer_and_state(given: Problem) -> None:
     assert f"SGD, training loss, untrained: in {100 * seen.good:.0f} % of {seen.cases} cases" in sentences(
         made
     )
-    learned = dataclasses.replace(made.state, loss=0.5 * made.state.constant)
-    assert "from a checkpoint: in" in sentences(dataclasses.replace(made, state=learned))
+    learned = replace(made.state, loss=0.5 * made.state.constant)
+    assert "from a checkpoint: in" in sentences(replace(made, state=learned))
 
 
 SCHEDULERS = {
