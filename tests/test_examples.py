@@ -11,7 +11,10 @@ GALLERY = ROOT / "examples" / "gallery.py"
 TUTORIALS = sorted({*(ROOT / "examples").glob("*.py")} - {GALLERY})
 
 
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+each_path = pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+
+
+@each_path
 def test_a_tutorial_introduces_itself_shows_a_picture_and_ends_with_what_to_try(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert len((ast.get_docstring(ast.parse(text)) or "").split()) > 50
@@ -30,7 +33,7 @@ def test_a_tutorial_makes_public_calls_only(path: Path) -> None:
     assert not any(re.match(r"_[a-z]", name) for name in attributes)
 
 
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+@each_path
 def test_a_tutorial_that_trains_sets_one_thread(path: Path) -> None:
     """Large rates amplify how several threads round: another machine would print other numbers."""
     text = path.read_text(encoding="utf-8")

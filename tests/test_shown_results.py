@@ -16,6 +16,7 @@ import torch
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.testing import assert_allclose
 from torch import nn
 
 import losscurv
@@ -25,6 +26,7 @@ from simulate.modules.hessian_variance import total_variance
 from simulate.modules.projected import projected
 from simulate.objectives import Objective
 from simulate.results import Columns, Result, draw_bars, plain
+from tests.refusals import refusal
 from tests.verify.page.test_pages import Page
 from tests.verify.practice.small_measurements import small_data, small_net, small_problem
 from tests.verify.results.sample_results import sample
@@ -97,7 +99,10 @@ def number(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.6g}"
 
 
-@pytest.mark.parametrize("name", RESULTS)
+each_name = pytest.mark.parametrize("name", RESULTS)
+
+
+@each_name
 def test_a_repr_is_short_and_says_the_main_number(name: str) -> None:
     found, of = made(name), RESULTS[name][1]
     lines = repr(found).splitlines()
@@ -108,7 +113,7 @@ def test_a_repr_is_short_and_says_the_main_number(name: str) -> None:
     assert str(found) == repr(found)
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@each_name
 def test_a_notebook_gets_a_table_with_a_picture(name: str) -> None:
     page = made(name)._repr_html_()
     tags = Page(page).tags
@@ -116,7 +121,7 @@ def test_a_notebook_gets_a_table_with_a_picture(name: str) -> None:
     assert {*tags} <= {"div", "p", "b", "table", "thead", "tbody", "tr", "th", "td", "img"}
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@each_name
 def test_all_of_it_is_plain_data_a_frame_and_text(name: str) -> None:
     pandas = pytest.importorskip("pandas")
     found, of = made(name), RESULTS[name][1]
@@ -131,7 +136,7 @@ def test_all_of_it_is_plain_data_a_frame_and_text(name: str) -> None:
     assert len(found.summary().splitlines()) >= 2 and found.summary().endswith("\n")
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@each_name
 def test_a_plot_is_of_its_own_or_in_axes_that_are_given(name: str) -> None:
     before = pyplot.get_fignums()
     alone = made(name).plot()
@@ -249,17 +254,17 @@ def test_a_vector_multiplies_from_the_left(kind: Callable[[Any], Any], shape: tu
     given = np.random.default_rng(0).standard_normal(shape)
     found = kind(given) @ hessian()
     assert found.shape == shape
-    np.testing.assert_allclose(
+    assert_allclose(
         found, torch.stack([hessian() @ row for row in given.reshape(-1, 39)]).reshape(shape), atol=1e-12
     )
-    np.testing.assert_allclose(found, given @ hessian().dense().numpy(), atol=1e-12)
+    assert_allclose(found, given @ hessian().dense().numpy(), atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(38,), (2, 38), (39, 2), (0, 39), (1, 1, 39), ()])
 def test_a_factor_of_another_size_is_refused_in_a_sentence(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match=r"must be of shape \(39,\) or \(k, 39\) on the left, got \("):
+    with refusal(r"must be of shape \(39,\) or \(k, 39\) on the left, got \("):
         _ = np.ones(shape) @ hessian() if shape else hessian().__rmatmul__(1.0)
-    with pytest.raises(ValueError, match=r"must be of shape \(39,\) or \(39, k\) on the right, got \("):
+    with refusal(r"must be of shape \(39,\) or \(39, k\) on the right, got \("):
         _ = hessian() @ np.ones(shape).T
 
 
@@ -288,7 +293,7 @@ def test_a_seed_is_optional_and_may_be_an_integer_or_a_generator(name: str) -> N
     assert np.array_equal(default, integer) and np.array_equal(default, generator)
     wrong = (0.5, "zero", None, True, -1, np.random.RandomState(0))
     for seed in wrong:
-        with pytest.raises(ValueError, match=r"^seed must be an integer >= 0 or a numpy Generator, got "):
+        with refusal(r"^seed must be an integer >= 0 or a numpy Generator, got "):
             draw(seed)
 
 

@@ -395,7 +395,10 @@ def _claims(options: argparse.Namespace) -> int:
     from verify.page import terminal
 
     registry.require_papers(options.paper or [])
+    narrowed = options.words or options.paper or options.entry or options.status
     if options.scorecard:
+        if narrowed or options.schema:
+            raise ValueError("--scorecard counts all statements and takes no other option but --json")
         _scorecard(options)
         return AS_EXPECTED
     claims = {claim.id: claim for claim in registry.claims()}
@@ -406,7 +409,7 @@ def _claims(options: argparse.Namespace) -> int:
         _print_json(json_schema(list[Statement]))
     elif options.json:
         _print_json([statement_record(row, claims) for row in rows])
-    elif options.words or options.paper or options.entry or options.status:
+    elif narrowed:
         nothing = "no statement has all of these" + (near or "; for the papers, see losscurv claims")
         print("\n".join(terminal.statement_lines(rows, claims) or [nothing]))
     else:
@@ -420,8 +423,6 @@ def _scorecard(options: argparse.Namespace) -> None:
     from verify.page.wording import legible
     from verify.running.options import REPORT_DIR
 
-    if options.words or options.paper or options.entry or options.status or options.schema:
-        raise ValueError("--scorecard counts all statements and takes no other option but --json")
     here = options.scorecard is True
     absent = here and not Path(REPORT_DIR, "results.json").exists()
     card = legible(scorecard(None if absent else _load(REPORT_DIR if here else options.scorecard)))

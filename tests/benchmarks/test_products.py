@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.testing import assert_close
 
 from benchmarks.products import __main__ as command, peers as bench_peers
 from benchmarks.products.__main__ import Timing, bench
@@ -98,15 +99,15 @@ def test_truths_are_those_of_the_dense_matrices(small: Case) -> None:
         "dense": hessian,
     }
     for name, value in expected.items():
-        torch.testing.assert_close(truth(name, small), value, rtol=1e-7, atol=1e-9, msg=name)
-    torch.testing.assert_close(gauss_newton.trace(), hessian.trace())
+        assert_close(truth(name, small), value, rtol=1e-7, atol=1e-9, msg=name)
+    assert_close(gauss_newton.trace(), hessian.trace())
 
 
 def test_truth_of_the_gram_matrix_is_that_of_all_gradients(small: Case) -> None:
     parameters = list(small.of_one_output.parameters())
     gradients = [torch.autograd.grad(small.of_one_output(x[None])[0, 0], parameters) for x in small.x]
     rows = torch.stack([torch.cat([part.flatten() for part in parts]) for parts in gradients]).double()
-    torch.testing.assert_close(truth("gram", small), rows @ rows.T, rtol=1e-5, atol=1e-5)
+    assert_close(truth("gram", small), rows @ rows.T, rtol=1e-5, atol=1e-5)
 
 
 def test_every_way_gives_the_truth(small: Case) -> None:

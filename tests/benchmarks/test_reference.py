@@ -57,10 +57,14 @@ def drawing(change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> AnyClai
     return replace(PAIRED, experiment=replace(PAIRED.experiment, simulate=lambda b, p: change(two(b, p))))
 
 
+def make(*words: str) -> int:
+    return main(["make", "file", "--workers", "1", *words])
+
+
 @pytest.fixture
 def made(plant: Planter) -> None:
     plant(*ALL)
-    assert main(["make", "file", "--workers", "1"]) == 0
+    assert make() == 0
 
 
 def compared(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str]]:
@@ -73,13 +77,16 @@ def read() -> dict[str, Any]:
     return json.loads(gzip.decompress(Path("file").read_bytes()))
 
 
-@pytest.mark.usefixtures("made")
+with_made = pytest.mark.usefixtures("made")
+
+
+@with_made
 def test_the_same_tree_has_nothing_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
     before = Path("file").read_bytes()
 
     assert compared(capsys) == (0, ["36 facts compared: 0 findings differ; 0 facts are new"])
     assert compared(capsys, "--fast")[0] == 0
-    assert main(["make", "file", "--workers", "1"]) == 0
+    assert make() == 0
     assert Path("file").read_bytes() == before
 
 
@@ -87,7 +94,7 @@ PREDICTED = 'beyond/right {"scale": 1.7} predicted'
 TWICE = 'beyond/paired {"scale": 1.7} rival twice'
 
 
-@pytest.mark.usefixtures("made")
+@with_made
 @pytest.mark.parametrize(
     ("place", "edited"),
     [
@@ -121,7 +128,7 @@ def routes(rng: np.random.Generator, point: Point, factor: float) -> dict[str, A
     return {**found, "product": factor * found["product"]}
 
 
-@pytest.mark.usefixtures("made")
+@with_made
 def test_what_is_missing_differs_and_what_is_new_is_counted(
     plant: Planter, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,7 +142,7 @@ def test_what_is_missing_differs_and_what_is_new_is_counted(
     assert lines[:2] == ["DIFFERS: beyond/paired: missing", "DIFFERS: toy/two: missing"]
 
 
-@pytest.mark.usefixtures("made")
+@with_made
 def test_values_are_those_of_a_report() -> None:
     session = Session((RIGHT, EXACT, BOUND), Settings(seed=2024, replicates=96), SerialExecutor())
     session.judge_all()
@@ -158,7 +165,7 @@ def test_what_is_dear_has_fewer_replicates_and_is_compared_on_as_many(
 ) -> None:
     plant(RIGHT)
     monkeypatch.setattr(reference, "SECONDS", 0.0)
-    assert main(["make", "file", "--workers", "1"]) == 0
+    assert make() == 0
     assert "fewer replicates: toy/uniform" in capsys.readouterr().out
     monkeypatch.setattr(reference, "SECONDS", 30.0)
 
@@ -167,11 +174,11 @@ def test_what_is_dear_has_fewer_replicates_and_is_compared_on_as_many(
     assert compared(capsys)[0] == 0
 
 
-@pytest.mark.usefixtures("made")
+@with_made
 def test_one_paper_is_renewed_or_compared_alone(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
     other = replace(RIGHT, id="edge/right")
     plant(*ALL, other)
-    assert main(["make", "file", "--workers", "1", "--paper", "edge"]) == 0
+    assert make("--paper", "edge") == 0
     assert {"edge/right", "beyond/right"} <= read()["claims"].keys()
 
     plant(replace(RIGHT, margin=0.1), other)
@@ -191,6 +198,6 @@ def test_what_cannot_be_done_is_refused(plant: Planter, words: str) -> None:
 def test_a_record_with_an_error_is_not_written(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
     plant(toy_claims.BROKEN)
 
-    assert main(["make", "file", "--workers", "1"]) == 1
+    assert make() == 1
     assert "the detector is off" in capsys.readouterr().err
     assert not Path("file").exists()

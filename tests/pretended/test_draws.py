@@ -1,19 +1,14 @@
 """Draws on the device are those of a CPU that is asked to draw alike."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from benchmarks.pretend import NAME, POSSIBLE, pretended
-from simulate.monte_carlo import Block, Point, run_block
+from simulate.monte_carlo import Point, run_block
+from tests.simulate.monte_carlo.test_counted_draws import _means
 
 ASKED = {"experiment": "a", "point": Point(dim=5), "seed": 3}
-
-
-def _means(block: Block, point: Point) -> dict[str, Any]:
-    return {"first": block.normal(point.dim).mean(1), "second": block.normal(2, 3).square().sum((1, 2))}
 
 
 @pytest.mark.skipif(not POSSIBLE, reason="this torch has no devices made in Python")

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from torch import nn
 
 from benchmarks.pretend import NAME, POSSIBLE, Trial, pretended, tried
@@ -108,8 +109,11 @@ def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_calls, "resolve_device", lambda name: name)
 
 
+with_anywhere = pytest.mark.usefixtures("anywhere")
+
+
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
-@pytest.mark.usefixtures("anywhere")
+@with_anywhere
 def test_measure_and_plan_run_on_the_device() -> None:
     def found(device: str) -> tuple[Any, list[Any]]:
         trials = plan.plan_problem(_problem(device), [3, 30], steps=6).trials
@@ -120,7 +124,7 @@ def test_measure_and_plan_run_on_the_device() -> None:
         there, others = found(NAME)
     assert there.device == f"{NAME}:0" and others == pytest.approx(starts)
     for one, other in ((here.hessian, there.hessian), (here.gauss_newton, there.gauss_newton)):
-        np.testing.assert_allclose([e.value for e in other.top], [e.value for e in one.top], rtol=1e-9)
+        assert_allclose([e.value for e in other.top], [e.value for e in one.top], rtol=1e-9)
         assert other.trace.value == pytest.approx(one.trace.value, rel=1e-9)
     assert counts.host_share < 0.2
 
@@ -134,7 +138,7 @@ OPERATORS = {
 }
 
 
-@pytest.mark.usefixtures("anywhere")
+@with_anywhere
 @pytest.mark.parametrize("name", OPERATORS)
 def test_products_are_computed_on_the_device(name: str) -> None:
     vectors = torch.randn(4, _problem("cpu").objective.dim, dtype=torch.float64)
@@ -146,7 +150,7 @@ def test_products_are_computed_on_the_device(name: str) -> None:
     assert counts.host_share < 0.2
 
 
-@pytest.mark.usefixtures("anywhere")
+@with_anywhere
 def test_several_vectors_go_at_once_beside_many_parameters() -> None:
     """A LeNet-300-100 on 1000 samples: its weights are many, what a sample adds to them is little."""
     net = nn.Sequential(nn.Linear(784, 300), nn.ReLU(), nn.Linear(300, 100), nn.ReLU(), nn.Linear(100, 10))
@@ -164,7 +168,7 @@ def test_several_vectors_go_at_once_beside_many_parameters() -> None:
     assert launches[1] < 5 * launches[0]  # one after the other: 20 times
 
 
-@pytest.mark.usefixtures("anywhere")
+@with_anywhere
 def test_eigenvalues_frames_and_own_directions_are_found_on_the_device() -> None:
     def found(problem: loading.Problem) -> list[Any]:
         objective, rng = problem.objective, np.random.default_rng(0)
@@ -179,5 +183,5 @@ def test_eigenvalues_frames_and_own_directions_are_found_on_the_device() -> None
     with pretended() as counts:
         there = found(_problem(NAME))
     for one, other in zip(here, there, strict=True):
-        np.testing.assert_allclose(other, one, rtol=1e-7, atol=1e-12)
+        assert_allclose(other, one, rtol=1e-7, atol=1e-12)
     assert counts.host_share < 0.2

@@ -27,14 +27,17 @@ def test_every_name_has_its_reference() -> None:
     assert set(ACTIVATIONS) == set(REFERENCES)
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+each_name = pytest.mark.parametrize("name", ACTIVATIONS)
+
+
+@each_name
 def test_activations_are_the_functions_they_are_named_after(name: str) -> None:
     x = np.concatenate([np.linspace(-9.05, 9.05, 200), np.linspace(15, 45, 301), FAR])
     value = ACTIVATIONS[name].function(torch.from_numpy(x)).numpy()
     assert_allclose(value, REFERENCES[name](x), rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@each_name
 def test_derivatives_are_those_of_autograd_and_second_ones_finite_far_out(name: str) -> None:
     function, derivative = ACTIVATIONS[name]
     u = torch.cat([torch.linspace(-9.05, 9.05, 200).double(), FAR[1:-1]]).requires_grad_()
@@ -43,7 +46,7 @@ def test_derivatives_are_those_of_autograd_and_second_ones_finite_far_out(name: 
     assert bool(torch.func.vmap(torch.func.grad(torch.func.grad(function)))(FAR).isfinite().all())
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@each_name
 def test_activations_keep_the_type_and_the_input(name: str) -> None:
     u = torch.linspace(-2, 2, 9)
     kept, results = u.clone(), [part(u) for part in ACTIVATIONS[name]]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.refusals import refusal
 from theory.activations import leaky_relu
 from theory.activations.gaussian import ConvergenceError
 from theory.criticality import critical_weight_variance, depth_scales, variance_fixed_point
@@ -83,7 +84,7 @@ def test_tiny_biases_move_the_critical_point_by_their_cube_root(bias: float) -> 
     """tanh: q E phi'^2 - E phi^2 = (4/3) q^3 + ..., and 1/E phi'^2 = 1 + 2 q + ..."""
     weight = critical_weight_variance("tanh", bias)
     assert weight == pytest.approx(1 + 2 * (0.75 * bias) ** (1 / 3), rel=4e-9)
-    with pytest.raises(ValueError, match="such that gelu is critical at some weight variance"):
+    with refusal("such that gelu is critical at some weight variance"):
         critical_weight_variance("gelu", bias)  # there the fixed point repels
 
 
@@ -104,20 +105,18 @@ def test_leaky_relu_is_critical_at_one_point(slope: float) -> None:
     assert weight == pytest.approx(2 / (1 + slope**2), rel=1e-15)
     found = depth_scales(phi, weight_variance=weight, bias_variance=0.0)
     assert (found.phase, found.variance, found.correlation_depth) == ("critical", weight, math.inf)
-    with pytest.raises(
-        ValueError, match=r"bias_variance must be such that .* is critical at some weight variance"
-    ):
+    with refusal(r"bias_variance must be such that .* is critical at some weight variance"):
         critical_weight_variance(phi, 0.1)
-    with pytest.raises(ValueError, match="weight_variance must be such that the variance has a fixed point"):
+    with refusal("weight_variance must be such that the variance has a fixed point"):
         variance_fixed_point(phi, weight_variance=weight, bias_variance=0.1)
-    with pytest.raises(ValueError, match="weight_variance must be such that the variance has a fixed point"):
+    with refusal("weight_variance must be such that the variance has a fixed point"):
         depth_scales(phi, weight_variance=1.01 * weight, bias_variance=0.0)
 
 
 def test_smooth_rectifiers_run_away_like_relu() -> None:
-    with pytest.raises(ValueError, match=r"fixed point for softplus and bias_variance 0\.3, got 2\.5"):
+    with refusal(r"fixed point for softplus and bias_variance 0\.3, got 2\.5"):
         variance_fixed_point("softplus", weight_variance=2.5, bias_variance=0.3)
-    with pytest.raises(ValueError, match="bias_variance must be such that softplus is critical"):
+    with refusal("bias_variance must be such that softplus is critical"):
         critical_weight_variance("softplus", 0.3)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.refusals import refusal
 from tests.theory.calls import CALLS, SINE, call, function
 from theory import activations, rmt
 from theory.activations import Activation, gaussian_kernels
@@ -71,7 +72,7 @@ def test_what_is_out_of_its_domain_is_refused_in_every_place(name: str) -> None:
             right = (argument, repr(wrong)) in TAKEN or wrong is parameter.default
             if right or (isinstance(wrong, np.bool_) and "bool" in str(parameter.annotation)):
                 continue
-            with pytest.raises(ValueError, match=rf"^{argument} must be"):
+            with refusal(rf"^{argument} must be"):
                 call(name, {argument: wrong})
 
 
@@ -83,7 +84,7 @@ def test_a_part_is_no_larger_than_the_whole(part: str, whole: str) -> None:
     for name in NAMES:
         drawn_once = CALLS[name].get("replacement") is not True
         if drawn_once and {part, whole} <= set(inspect.signature(function(name)).parameters):
-            with pytest.raises(ValueError, match=rf"^{part} must be (at most|below) {whole}"):
+            with refusal(rf"^{part} must be (at most|below) {whole}"):
                 call(name, {part: 301, whole: 300})
 
 
@@ -92,470 +93,426 @@ LARGE_MOMENTS = (("start", 1e200), ("noise", (1e200, 1.0)), ("noise", (1.0, 1e20
 LARGE = "must be small enough not to overflow"
 NETWORK = "activation must be one"
 TWO = {"p": [0.5, 0.5]}
-SPECIAL = {
-    "activations.leaky_relu": [
-        ({"slope": 1e80}, r"at most 1e\+75 in"),
-        ({"slope": [1.0, 2.0]}, "a scalar"),
-    ],
-    "activations.single": [
-        ({"activation": "swish"}, "one of .*"),
-        ({"activation": ["relu"]}, "an Activation or its"),
-    ],
-    "activations.resolve": [
-        (
-            {"activation": ["relu", "tanh"], "layers": 3},
-            r"one or one per hidden layer \(3\), got 2",
-        ),
-        ({"activation": 3.0}, "an Activation, a name"),
-        (
-            {"activation": [np.tanh, "relu"]},
-            "an Activation or its name, got <ufunc 'tanh'>",
-        ),
-        ({"activation": itertools.count()}, r"one or one per hidden layer \(2\)"),
-        ({"layers": 10**12}, "at most 1000000"),
-    ],
-    "activations.gaussian_kernels": [({"activation": "relu"}, "an Activation")],
-    "batch_hessian.effective_batch_size": [({"batch_size": [1, 1800]}, "at most dataset_size")],
-    "batch_hessian.batch_eigenvalue": [
-        ({"sigma": 1e308}, f"eigenvalue, sigma, dim, batch_size {OVERFLOW}"),
-        (
-            {"eigenvalue": [1, 2], "sigma": [1, 2, 3]},
-            "eigenvalue, sigma, dim, batch_size, dataset_size must be broadcastable",
-        ),
-    ],
-    "batch_hessian.composed_batch_eigenvalue": [({"eigenvalue": [5.0, 0.04]}, "at least 2 sigma")],
-    "batch_hessian.noise_free_eigenvalue": [({"eigenvalue": 0.0}, "at least 2 sigma")],
-    "batch_hessian.crossover_batch_size": [({"eigenvalue": [1.0, 0.0]}, "non-zero")],
-    "batch_hessian.finite_population_fluctuation": [
-        ({"batch_size": 0.2, "dataset_size": 0.5}, "dataset_size must be at least 1"),
-        ({"batch_size": 1798, "replacement": False}, "at most dataset_size"),
-    ],
-    "batch_hessian.element_skewness": [({"batch_size": 1797}, "below dataset_size")],
-    "batch_hessian.second_order_coefficient": [
-        ({"eigenvalues": 2.0}, "a vector"),
-        ({"eigenvalues": [], "variances": []}, "a vector"),
-        ({"eigenvalues": [2.0, 2.0, 1.0]}, "different from the first"),
-    ],
-    "batch_hessian.sample_rank_bound": [
-        ({"widths": ()}, "a sequence of integers"),
-        ({"widths": (4, 0)}, "an integer >= 1"),
-    ],
-    "batch_hessian.dataset_rank_bound": [({"dim": 3, "symmetries": 4}, "symmetries must be at most 3")],
-    "criticality.variance_fixed_point": [({"activation": "swish"}, NETWORK)],
-    "finite_size.wishart_edge": [({"dim": [4, 5], "samples": 5, "lower": True}, "different from samples at")],
-    "finite_size.additive_wigner_sd": [
-        ({"spike": 0.6}, r"beyond the threshold 0\.6"),
-        ({"spike": 0.0, "sigma": 0.0}, r"beyond the threshold 0\.0"),
-    ],
-    "finite_size.additive_wishart_sd": [({"spike": 0.1}, r"beyond the threshold 0\.61")],
-    "finite_size.information_plus_noise_sd": [({"spike": 0.2}, r"beyond the threshold 0\.37")],
-    "finite_size.axis_wigner_sd": [({"fourth_cumulant": -3.0}, "at least -2")],
-    "fisher.eigenvalue_statistics": [
-        ({"depth": 1}, "an integer >= 2"),
-        ({"samples": True}, "an integer"),
-        ({"weight_variance": [1.0, 2.0]}, "a scalar"),
-        ({"width_ratios": [1.0, 1.0]}, "a sequence of 3"),
-        ({"width_ratios": [1.0, 0.0, 1.0]}, "positive"),
-        (
-            {"width_ratios": [1.0, 0.3, 1.0], "width": 8, "finite_width": True},
-            "such that width 8",
-        ),
-        ({"activation": SINE}, "second_derivative must be given for activation"),
-    ],
-    "fisher.mean_subtracted_statistics": [
-        ({"depth": 10**9}, "at most 100000"),
-        ({"depth": 20_000}, "small enough for memory"),
-        ({"width": 10**30}, "at most 9223372036854775807"),
-        (
-            {"depth": 2, "width_ratios": [1e200, 1e200]},
-            "width_ratios must be such that alpha neither overflows nor vanishes",
-        ),
-    ],
-    "fisher.fluctuation_constants": [
-        (
-            {"activation": "linear", "depth": 50_000, "outputs": 1},
-            r"depth must be small enough for memory .* needs about 373 GiB",
-        )
-    ],
-    "fisher.batch_normalised_statistics": [
-        ({"q2": None}, "given if and only"),
-        ({"q1": None}, "q2 must be given if and only"),
-        ({"q2": 9.1}, r"between q1\^2/3 and q1\^2"),
-        ({"q2": 0.8}, r"between q1\^2/3 and q1\^2"),
-        ({"samples": 1}, "an integer >= 2"),
-        (
-            {"q1": None, "q2": None, "weight_variance": 0.0},
-            "weight_variance must be such that outputs differ between samples, got 0.0",
-        ),
-        (
-            {"q1": None, "q2": None, "weight_variance": 1e-60, "bias_variance": 0.0, "activation": "relu"},
-            "weight_variance must be large enough for the squared",
-        ),
-    ],
-    "fisher.deviation_share": [({"depth": 4}, "at most 3 unless")],
-    "fisher.cross_entropy_statistics": [
-        ({"probabilities": [0.5, 0.5]}, r"of shape \(T, C\), T >= 1"),
-        ({"probabilities": np.zeros((0, 3))}, r"of shape \(T, C\), T >= 1"),
-        ({"probabilities": [[0.5, 0.6]]}, "a probability vector along"),
-    ],
-    "fisher.layer_norm_statistics": [
-        ({"activation": SINE}, "second_derivative must be given for activation 'sine'")
-    ],
-    "fisher.realised_etas": [
-        ({"preactivations": [1.0, 2.0]}, "of shape"),
-        ({"preactivations": [[1.0, 2.0], [3.0, 3.0]]}, "different within each sample"),
-        ({"preactivations": [[1e305, 0.0, 1.0]]}, "below 1e300"),
-    ],
-    "fisher.inverse_variance_cdf": [({"outputs": 1}, "an integer >= 2")],
-    "fisher.expected_etas": [
-        (
-            {"weight_variance": 5e-324, "bias_variance": 0.0},
-            "variance must be such that the variance of an output does not vanish",
-        )
-    ],
-    "fisher.batch_norm_bound": [({"samples": 1}, "an integer >= 2")],
-    "fisher.batch_norm_moments": [
-        (
-            {"activation": WILD, "samples": 5, "finite_samples": True},
-            "such that its averages do not overflow, got 'wild'",
-        ),
-        (
-            {
-                "activation": Activation("nan", lambda x: np.where(x > 0, math.nan, x), np.cos),
-                "samples": 5,
-                "finite_samples": True,
-            },
-            "finite, of the shape of its argument",
-        ),
-    ],
-    "fisher.batch_norm_largest": [({"activation": "tanh"}, "of a mean other")],
-    "fisher.batch_norm_largest_odd": [
-        ({"activation": "relu"}, "odd"),
-        ({"activation": CUBIC}, "with a linear part"),
-        ({"input_ratio": 1e-3}, "such that sizes differ"),
-    ],
-    "fisher.tangent_kernel_statistics": [
-        ({"weight_variance": 1e140, "activation": "relu"}, f"weight_variance {LARGE}"),
-        ({"bias_variance": 1e200}, f"bias_variance {LARGE}"),
-        (
-            {"width_ratios": [1.0, 0.5123, 1.0]},
-            "such that width 1000 gives whole layer widths",
-        ),
-    ],
-    "fisher.tangent_kernel": [
-        ({"input_overlap": 1.5}, r"in \[-1, 1\]"),
-        ({"activation": SINE}, "second_derivative must be given for activation 'sine'"),
-    ],
-    "fisher.loss_floor": [
-        ({"targets": [[]]}, r"of shape \(T, C\)"),
-        ({"targets": [[1e200]]}, "such that the result does not overflow"),
-    ],
-    "gauss_newton.class_blocks.uniform_ratio": [
-        ({"classes": 10**400}, f"at most {2**63 - 1}, got 1000"),
-        ({"classes": 1}, "an integer >= 2"),
-    ],
-    "gauss_newton.class_blocks.output_ratio": [({"logit_std": 9.0}, r"in \[0, 8\]")],
-    "gauss_newton.loss_gradient": [({"label": 3}, "a whole number below")],
-    "gauss_newton.gauss_newton_trace": [({"jacobian": [[0.3], [1.0]]}, r"of shape \(..., 3, d\)")],
-    "gauss_newton.hessian_terms": [({"second": [[0.3], [1.0]]}, "of shape .*")],
-    "gauss_newton.expected_eigenvalues": [
-        ({"dim": 1}, "an integer >= 2"),
-        (
-            {"dim": 10**12},
-            r"small enough for memory .* about 21\.8 TiB, the limit is 16 GiB\), got 1000000000000",
-        ),
-        ({"sigma_c": 0.0, "sigma_e": 0.0}, "sigma_c and sigma_e must be not both"),
-    ],
-    "gauss_newton.expected_excess": [
-        ({"gamma": 0.99}, "at least 1"),
-        ({"sigma_c": [1.0, 0.0], "sigma_e": 0.0}, "sigma_c and sigma_e must be not both"),
-    ],
-    "gauss_newton.excess_ceiling": [
-        ({"sigma_c": 0.0, "sigma_e": 0.0}, "sigma_c and sigma_e must be not both")
-    ],
-    "gauss_newton.expected_gradient_norm": [
-        ({"mean_probability": [0.5, 0.4]}, "a probability vector"),
-        ({"prior": [0.2, 0.8]}, "over 3 classes"),
-    ],
-    "gauss_newton.spectrum_excess": [({"eigenvalues": [[1.0, 0.0], [0.0, 0.0]]}, "not all zero along")],
-    "gauss_newton.sign_probe_variance": [({"squared_diagonal": 3.1}, "at most squared_norm")],
-    "gauss_newton.haar_moments": [
-        (
-            {"trace": 3.0, "squared_norm": 1.0, "parameters": 4, "dim": 2},
-            "squared_norm must be at least trace",
-        ),
-    ],
-    "gauss_newton.sparse_moments": [
-        ({"squared_diagonal": 2.6}, "from trace"),
-        (
-            {"trace": 50.0, "squared_diagonal": 0.2, "squared_norm": 3.0},
-            "squared_diagonal must be from trace",
-        ),
-    ],
-    "gauss_newton.projected_excess": [({"excess": 2.1, "dim": 2, "parameters": 4}, "at most sqrt")],
-    "gauss_newton.finite_sample_excess": [
-        ({"separate_gamma": 1.2}, "at least gamma"),
-        ({"separate_gamma": 0.9}, "at least 1"),
-    ],
-    "gauss_newton.squared_gradient_norm": [({"squared_error": 2.1}, "squared_error must be")],
-    "initial_loss.jensen_bound": [
-        ({"mean_probability": [0.5, 0.4]}, "a probability vector"),
-        ({"prior": [0.2, 0.8]}, "over 3 classes"),
-    ],
-    "initial_loss.gaussian_loss": [
-        ({"spread": 31}, r"in \[0, 30\]"),
-        ({"bias": [0.0]}, "at least two numbers"),
-    ],
-    "lanczos_bounds.ritz_value_bound": [
-        ({"neighbour": 3.5}, "between eigenvalue and opposite"),
-        ({"angle": 1.6}, r"in \[0, 1\.5708\]"),
-    ],
-    "learning_rates.heavy_ball": [({"largest": [2.0, 0.2]}, "at least smallest")],
-    "learning_rates.heavy_ball_contraction": [({"largest": 0.1}, "at least smallest")],
-    "learning_rates.linear_then_flat": [
-        ({"known": 1797, "crossover": math.inf}, "below dataset_size where the"),
-        ({"crossover": 1798}, "at most dataset_size, or"),
-    ],
-    "learning_rates.square_root": [
-        ({"known": 1797}, "below dataset_size"),
-        ({"batch_size": 1797}, "below dataset_size"),
-    ],
-    "learning_rates.mean_square_bracket": [
-        ({"curvatures": [], "variances": []}, r"of shape \(\.\.\., k\), k >= 1")
-    ],
-    "learning_rates.adam.square_root_rule": [({"growth": 200.0}, "momentum must be at least 1 -")],
-    "learning_rates.adam.adam_moments": [
-        ({"momentum": 1.0}, "below 1"),
-        ({"second": 1.5}, r"in \[0, 1\]"),
-        ({"noise": (1.0,)}, "two numbers"),
-        ({"noise": (1.0, 0.0)}, "positive"),
-        ({"steps": (5,)}, "two numbers"),
-        ({"steps": (5, 0)}, "an integer >= 1"),
-        ({"steps": (5, 10**7)}, "at most 1000000"),
-        ({"rate": 1e200}, "small enough for the equations"),
-        *(({name: large}, f"start, curvature, noise, rate {OVERFLOW}") for name, large in LARGE_MOMENTS),
-    ],
-    "learning_rates.adam.half_life": [({"second": 1.0}, "above 0 and below")],
-    "learning_rates.adam.sign_rate": [
-        ({"noise": [1.0, 2.0, 3.0]}, r"of shape \(2,\)"),
-        ({"gradient": 0.3}, "a vector"),
-        ({"hessian": np.eye(3)}, r"of shape \(2, 2\)"),
-        ({"hessian": [[1.0, 1.0], [0.0, 1.0]]}, "symmetric"),
-        ({"hessian": -np.eye(2)}, "such that the mean"),
-    ],
-    "learning_rates.adam.surge_scale": [({"hessian": np.eye(2)}, "of positive trace and")],
-    "learning_rates.adam.adaptive_edge": [({"momentum": 1.0}, "below 1")],
-    "learning_rates.catapult.growth_steps": [
-        ({"product": 2.0}, r"in \(2, 4\)"),
-        ({"product": 3.0, "ratio": 0.0}, "ratio must be positive"),
-    ],
-    "learning_rates.catapult.curvature_drop": [({"product": 2.0}, r"in \(0, 2\)")],
-    "learning_rates.catapult.final_product": [
-        ({"output": 0.0}, "different from 0"),
-        ({"output": 1.6}, "at most half of"),
-        ({"product": 4.0}, r"in \(0, 4\)"),
-    ],
-    "learning_rates.catapult.mean_final_product": [({"product": 4.5}, r"in \(0, 4\)")],
-    "learning_rates.noise_scale.best_step_rate": [
-        (
-            {"curvature": -9.0, "noise": 1.0},
-            "above minus the noise over b",
-        )
-    ],
-    "learning_rates.noise_scale.critical_batch_size": [
-        ({"largest": 0.2}, "smallest must be at most largest")
-    ],
-    "learning_rates.noise_scale.interpolating_rate": [
-        ({"batch_size": 0.5}, "at least 1"),
-        ({"squared_norm": 1.0}, "largest must be at most squared_norm"),
-    ],
-    "learning_rates.noise_scale.mean_square_factor": [({"eigenvalue": 7.0}, "at most squared_norm")],
-    "learning_rates.noise_scale.mixture_share": [
-        ({"batch_size": 9, "dataset_size": 8}, "at most dataset_size"),
-        ({"batch_size": 1, "dataset_size": 1}, "dataset_size must be at least 2"),
-        ({"batch_size": 1.5}, "a whole number"),
-    ],
-    "learning_rates.noise_scale.mean_square_distances": [
-        ({"curvatures": [[1.0]]}, r"of shape \(N, P, P\), N >= 2"),
-        ({"curvatures": [[[1.0, 2.0], [0.0, 1.0]]] * 2, "start": [1.0, 1.0]}, "symmetric"),
-        ({"start": [1.0, 2.0]}, r"of shape \(1,\)"),
-        ({"rate": [0.1, 0.2]}, "a scalar"),
-        ({"batch_size": 3}, "at most dataset_size"),
-        ({"steps": 10**7}, "at most 1000000"),
-    ],
-    "learning_rates.noise_scale.least_squares_risks": [
-        ({"eigenvalues": [[1.0]]}, r"of shape \(d,\), d >= 1"),
-        ({"start": [1.0]}, r"of shape \(2,\)"),
-        ({"steps": 10**7}, "at most 1000000"),
-    ],
-    "learning_rates.noise_scale.critical_batch_exponent": [
-        ({"capacity": 0.9}, "above 1"),
-        ({"source": 1.0}, "above 1"),
-        ({"source": 6.0}, r"below 2 capacity \+ 1"),
-    ],
-    "linear_network.linear_network_edge": [
-        ({"ratio": [1.0, 2.0]}, "a scalar"),
-        ({"ratio": 1e-200}, "such that its shapes are"),
-        ({"width_ratios": [1.0]}, "a sequence of 2"),
-    ],
-    "linear_network.linear_network_largest": [
-        ({"samples": 1}, "an integer >= 2"),
-        ({"width_ratios": [1e-80, 1e80]}, "such that its shapes are"),
-    ],
-    "loss_change.quadratic_change": [
-        ({"gradient": 1.0}, r"of shape \(\.\.\., P\)"),
-        ({"hessian": np.eye(3)}, r"of shape \(\.\.\., 2, 2\)"),
-        ({"hessian": [[1.0, 2.0], [3.0, 4.0]]}, "symmetric"),
-        ({"preconditioner": np.zeros((2, 2))}, "invertible"),
-        ({"rate": [1.0, 2.0], "hessian": np.ones((3, 2, 2))}, "gradient, hessian must be broadcastable"),
-        ({"rate": 1e200}, f"rate, gradient, hessian, preconditioner {OVERFLOW}"),
-    ],
-    "loss_change.sign_averaged_change": [
-        ({"preconditioner": np.eye(2)}, "a matrix with distinct eigenvalues")
-    ],
-    "loss_change.mean_descent_limit": [({"squared_gradients": [0.0], "sharpness": [1.0]}, "not all 0")],
-    "order_parameters.order_parameters": [
-        ({"depth": 10**9}, "at most 100000"),
-        ({"digits": 10**9}, "at most 1000"),
-        (
-            {"activation": "tanh", "digits": 20, "weight_variance": 1e300},
-            r"digits must be fewer for the trapezoidal rule at variance 1\.0e\+300, got 20",
-        ),
-        ({"activation": SINE, "digits": 20}, "a named one where"),
-        ({"activation": ["relu"]}, r"one or one per hidden layer \(2\)"),
-        ({"activation": "relu", "weight_variance": 1e120, "depth": 4}, f"weight_variance {LARGE}"),
-        ({"activation": "relu", "bias_variance": 1e308}, rf"bias_variance {LARGE}"),
-        ({"input_overlap": [0.5]}, "a scalar"),
-    ],
-    "order_parameters.propagate": [({"activations": 3}, "a sequence of Activation")],
-    "order_parameters.preactivation_moment": [
-        ({"q_hat": 1e200, "weight_variance": 1e200}, "q_hat, weight_variance, bias_variance must be such")
-    ],
-    "outliers.additive_wigner": [
-        ({"sigma": 1e308}, f"spike, sigma {OVERFLOW}"),
-        ({"spike": [1, 2], "sigma": [1, 2, 3]}, r"spike, sigma must be broadcastable .* \(2,\), \(3,\)"),
-        (
-            {"spike": np.ones((10**6, 1)), "sigma": np.ones(10**6)},
-            r"spike, sigma must be small enough for memory .* about 87\.3 TiB",
-        ),
-        ({"spike": 10**5000}, "real numbers"),
-        ({"spike": [math.nan] * 1000}, "finite"),
-    ],
-    "outliers.information_plus_noise": [
-        ({"spike": -1.0}, "non-negative"),
-        ({"q": 0.0}, "positive and finite"),
-    ],
-    "outliers.additive": [({"law": None}, "a spectrum with edges,")],
-    "own_direction.own_directions": [
-        ({"projected": np.zeros((7, 2, 2))}, "of positive mean top"),
-        ({"projected": np.ones((7, 2))}, r"of shape \(N, k, k\)"),
-        ({"projected": [[[0.0, 1.0], [2.0, 0.0]]]}, "symmetric"),
-        ({"squared": np.ones((7, 1, 1))}, r"of shape \(7, 2, 2\) like projected"),
-        ({"squared": np.full((7, 2, 2), 1e101)}, "at most 1e.100 in"),
-        ({"largest": [1.0]}, r"of shape \(7,\)"),
-        ({"overlaps": np.ones((7, 3))}, r"of shape \(7, 2\)"),
-        ({"overlaps": np.ones((7, 2))}, "at most 1 in"),
-        ({"background": [0.0, 1.0]}, "a scalar"),
-    ],
-    "own_direction.batch_eigenvalues": [
-        ({"batches": [[0.0, 1.0]]}, "indices of samples"),
-        ({"batches": [0, 1]}, "indices of samples"),
-        ({"batches": [[0, 7]]}, "between 0 and 6"),
-        ({"batches": [[-1, 2]]}, "between 0 and 6"),
-        ({"batches": [[3, 3]]}, "without repeated samples"),
-        ({"statistics": {}}, "the result of own_directions"),
-    ],
-    "rmt.profiled_fourth_moment": [({"dim": 3}, "even")],
-    "rmt.sparse_fourth_moment": [({"dim": 3}, "per_row must be at most dim")],
-    "rmt.rank_one_stieltjes": [({"u": 1.7}, "neither 0 nor the spike")],
-    "rmt.rank_one_inverse": [({"s": 0.0}, "different from 0")],
-    "rmt.overlap_cdf": [({"dim": 1, "x": 1.0}, "at least 2")],
-    "rmt.subspace_share": [({"members": 227}, "an integer from 0")],
-    "rmt.CompoundFreePoisson": [
-        ({"rate": [1.0, 2.0]}, "a scalar"),
-        ({"rate": 1e-7}, "rate times weights must be between 1e-06"),
-        ({"rate": 1e13}, "rate times weights must be between"),
-        ({"jumps": 0.0}, "one to 64 numbers"),
-        ({"jumps": np.ones(65)}, "one to 64 numbers"),
-        ({"jumps": [1.0, -1e-7]}, r"within 1e\+06 of each"),
-        ({"weights": [0.5, 0.5]}, "as many as jumps"),
-        ({"jumps": [1.0, 2.0], "weights": [0.5, 0.6]}, "weights must be a probability vector"),
-    ],
-    "rmt.TracyWidom": [
-        ({"beta": 4}, "1 or 2"),
-        ({"beta": 1.5}, "an integer >= 1"),
-    ],
-    "rmt.Semicircle": [
-        ({"variance": 0.36}, "sigma or variance must be given, exactly"),
-        ({"sigma": None, "variance": None}, "sigma or variance must be given, exactly"),
-        ({"sigma": 0.0, "variance": None}, "positive and finite"),
-        ({"sigma": [1.0], "variance": None}, "a scalar"),
-        ({"sigma": 1e-160, "variance": None}, "sigma squared must be between 1e-270"),
-        ({"variance": 10**5000}, "variance must be given, exactly one, got a number too long"),
-    ],
-    "rmt.MarchenkoPastur": [
-        ({"sigma": None, "q": 0.0}, "q must be positive and finite"),
-        ({"sigma": None, "q": 1e200, "variance": 1e200}, "q times variance must be at most"),
-        ({"sigma": None, "variance": 1e-300}, r"variance must be between 1e-270 and 1e\+270"),
-    ],
-    "softmax.covariance": [({"p": np.full(10**6, 1e-6)}, "small enough for memory")],
-    "softmax.eigenvalues": [
-        ({"p": bad}, "p must be a probability vector along")
-        for bad in ([0.5, 0.6], [1.5, -0.5], [1.0], [0.5, 0.5 + 2e-8], [1e308, 1e308])
-    ],
-    "softmax.gamma": [
-        ({"p": [[0.5, 0.5], [1.0, 0.0]]}, "not one-hot, got"),
-        ({"p": np.eye(2), "average": True}, "not one-hot in every"),
-        ({**TWO, "average": True}, "p must be a batch of shape"),
-    ],
-    "softmax.gamma_of_pairs": [({"p": [1.0, 0.0, 0.0]}, "not one-hot")],
-    "softmax.batch_gammas": [
-        (TWO, r"a batch of shape \(..., N, K\), got \(2,\)"),
-        ({"p": [[1.0, 0.0]]}, "not one-hot in every"),
-    ],
-    "softmax.gamma_from_logits": [
-        ({"z": [1.0]}, "at least two logits"),
-        ({"z": np.zeros(10**4), "temperature": np.ones(10**6)}, "small enough for memory"),
-    ],
-    "softmax.batch_gammas_from_logits": [
-        ({"z": [1.0, 2.0]}, "a batch of shape"),
-        ({"z": np.empty((0, 3))}, "a batch"),
-        ({"z": np.zeros((9, 10)), "temperature": np.ones(10**7)}, "small enough for memory"),
-    ],
-    "softmax.ray_slope": [({"z": [1.0]}, "at least two logits")],
-    "softmax.entropy_discordance": [({"classes": 2}, "an integer >= 3")],
-    "softmax.rounded_gamma": [({"members": 1}, "at least 2")],
-    "softmax.collapse_limit": [
-        ({"weights": [1.0, -1.0]}, "non-negative and finite"),
-        ({"weights": [[1.0, 0.0], [0.0, 0.0]]}, "not all zero along"),
-    ],
-    "softmax.equal_tail_gamma": [
-        ({"members": 1}, "at least 2"),
-        ({"tail": 0.51, "members": 3}, "at most 1/2"),
-        ({"tail": 1.0, "members": 2}, "below 1 for two"),
-    ],
-    "softmax.equal_tail_eigenvalues": [
-        ({"classes": 4}, "an integer >= 5"),
-        ({"classes": 10**9}, "small enough"),
-    ],
-    "zone.near_tie_weight": [({"alpha": 1e-200}, "alpha, gap_density, depth must be such")],
-    "zone.spiked_excess": [({"rank": 227}, "at most dim")],
-    "zone.tanh_correction": [
-        ({"matrices": [[[1.0]]]}, "at least two"),
-        ({"matrices": [[[1.0]], [[1.0, 2.0]]]}, "each with as many columns as"),
-        ({"matrices": [[[1.0]], [[1.0]]]}, r"x must be of shape \(\.\.\., 1\)"),
-    ],
-    "zone.confident_log_trace": [({"squared_slopes": [0.0]}, "not all zero")],
+SPECIAL: dict[str, dict[str, Any]] = {
+    "activations.leaky_relu": {r"at most 1e\+75 in": {"slope": 1e80}, "a scalar": {"slope": [1.0, 2.0]}},
+    "activations.single": {
+        "one of .*": {"activation": "swish"},
+        "an Activation or its": {"activation": ["relu"]},
+    },
+    "activations.resolve": {
+        r"one or one per hidden layer \(3\), got 2": {"activation": ["relu", "tanh"], "layers": 3},
+        "an Activation, a name": {"activation": 3.0},
+        "an Activation or its name, got <ufunc 'tanh'>": {"activation": [np.tanh, "relu"]},
+        r"one or one per hidden layer \(2\)": {"activation": itertools.count()},
+        "at most 1000000": {"layers": 10**12},
+    },
+    "activations.gaussian_kernels": {"an Activation": {"activation": "relu"}},
+    "batch_hessian.effective_batch_size": {"at most dataset_size": {"batch_size": [1, 1800]}},
+    "batch_hessian.batch_eigenvalue": {
+        f"eigenvalue, sigma, dim, batch_size {OVERFLOW}": {"sigma": 1e308},
+        "eigenvalue, sigma, dim, batch_size, dataset_size must be broadcastable": {
+            "eigenvalue": [1, 2],
+            "sigma": [1, 2, 3],
+        },
+    },
+    "batch_hessian.composed_batch_eigenvalue": {"at least 2 sigma": {"eigenvalue": [5.0, 0.04]}},
+    "batch_hessian.noise_free_eigenvalue": {"at least 2 sigma": {"eigenvalue": 0.0}},
+    "batch_hessian.crossover_batch_size": {"non-zero": {"eigenvalue": [1.0, 0.0]}},
+    "batch_hessian.finite_population_fluctuation": {
+        "dataset_size must be at least 1": {"batch_size": 0.2, "dataset_size": 0.5},
+        "at most dataset_size": {"batch_size": 1798, "replacement": False},
+    },
+    "batch_hessian.element_skewness": {"below dataset_size": {"batch_size": 1797}},
+    "batch_hessian.second_order_coefficient": {
+        "a vector": [{"eigenvalues": 2.0}, {"eigenvalues": [], "variances": []}],
+        "different from the first": {"eigenvalues": [2.0, 2.0, 1.0]},
+    },
+    "batch_hessian.sample_rank_bound": {
+        "a sequence of integers": {"widths": ()},
+        "an integer >= 1": {"widths": (4, 0)},
+    },
+    "batch_hessian.dataset_rank_bound": {"symmetries must be at most 3": {"dim": 3, "symmetries": 4}},
+    "criticality.variance_fixed_point": {NETWORK: {"activation": "swish"}},
+    "finite_size.wishart_edge": {"different from samples at": {"dim": [4, 5], "samples": 5, "lower": True}},
+    "finite_size.additive_wigner_sd": {
+        r"beyond the threshold 0\.6": {"spike": 0.6},
+        r"beyond the threshold 0\.0": {"spike": 0.0, "sigma": 0.0},
+    },
+    "finite_size.additive_wishart_sd": {r"beyond the threshold 0\.61": {"spike": 0.1}},
+    "finite_size.information_plus_noise_sd": {r"beyond the threshold 0\.37": {"spike": 0.2}},
+    "finite_size.axis_wigner_sd": {"at least -2": {"fourth_cumulant": -3.0}},
+    "fisher.eigenvalue_statistics": {
+        "an integer >= 2": {"depth": 1},
+        "an integer": {"samples": True},
+        "a scalar": {"weight_variance": [1.0, 2.0]},
+        "a sequence of 3": {"width_ratios": [1.0, 1.0]},
+        "positive": {"width_ratios": [1.0, 0.0, 1.0]},
+        "such that width 8": {"width_ratios": [1.0, 0.3, 1.0], "width": 8, "finite_width": True},
+        "second_derivative must be given for activation": {"activation": SINE},
+    },
+    "fisher.mean_subtracted_statistics": {
+        "at most 100000": {"depth": 10**9},
+        "small enough for memory": {"depth": 20_000},
+        "at most 9223372036854775807": {"width": 10**30},
+        "width_ratios must be such that alpha neither overflows nor vanishes": {
+            "depth": 2,
+            "width_ratios": [1e200, 1e200],
+        },
+    },
+    "fisher.fluctuation_constants": {
+        r"depth must be small enough for memory .* needs about 373 GiB": {
+            "activation": "linear",
+            "depth": 50_000,
+            "outputs": 1,
+        }
+    },
+    "fisher.batch_normalised_statistics": {
+        "given if and only": {"q2": None},
+        "q2 must be given if and only": {"q1": None},
+        r"between q1\^2/3 and q1\^2": [{"q2": 9.1}, {"q2": 0.8}],
+        "an integer >= 2": {"samples": 1},
+        "weight_variance must be such that outputs differ between samples, got 0.0": {
+            "q1": None,
+            "q2": None,
+            "weight_variance": 0.0,
+        },
+        "weight_variance must be large enough for the squared": {
+            "q1": None,
+            "q2": None,
+            "weight_variance": 1e-60,
+            "bias_variance": 0.0,
+            "activation": "relu",
+        },
+    },
+    "fisher.deviation_share": {"at most 3 unless": {"depth": 4}},
+    "fisher.cross_entropy_statistics": {
+        r"of shape \(T, C\), T >= 1": [{"probabilities": [0.5, 0.5]}, {"probabilities": np.zeros((0, 3))}],
+        "a probability vector along": {"probabilities": [[0.5, 0.6]]},
+    },
+    "fisher.layer_norm_statistics": {
+        "second_derivative must be given for activation 'sine'": {"activation": SINE}
+    },
+    "fisher.realised_etas": {
+        "of shape": {"preactivations": [1.0, 2.0]},
+        "different within each sample": {"preactivations": [[1.0, 2.0], [3.0, 3.0]]},
+        "below 1e300": {"preactivations": [[1e305, 0.0, 1.0]]},
+    },
+    "fisher.inverse_variance_cdf": {"an integer >= 2": {"outputs": 1}},
+    "fisher.expected_etas": {
+        "variance must be such that the variance of an output does not vanish": {
+            "weight_variance": 5e-324,
+            "bias_variance": 0.0,
+        }
+    },
+    "fisher.batch_norm_bound": {"an integer >= 2": {"samples": 1}},
+    "fisher.batch_norm_moments": {
+        "such that its averages do not overflow, got 'wild'": {
+            "activation": WILD,
+            "samples": 5,
+            "finite_samples": True,
+        },
+        "finite, of the shape of its argument": {
+            "activation": Activation("nan", lambda x: np.where(x > 0, math.nan, x), np.cos),
+            "samples": 5,
+            "finite_samples": True,
+        },
+    },
+    "fisher.batch_norm_largest": {"of a mean other": {"activation": "tanh"}},
+    "fisher.batch_norm_largest_odd": {
+        "odd": {"activation": "relu"},
+        "with a linear part": {"activation": CUBIC},
+        "such that sizes differ": {"input_ratio": 1e-3},
+    },
+    "fisher.tangent_kernel_statistics": {
+        f"weight_variance {LARGE}": {"weight_variance": 1e140, "activation": "relu"},
+        f"bias_variance {LARGE}": {"bias_variance": 1e200},
+        "such that width 1000 gives whole layer widths": {"width_ratios": [1.0, 0.5123, 1.0]},
+    },
+    "fisher.tangent_kernel": {
+        r"in \[-1, 1\]": {"input_overlap": 1.5},
+        "second_derivative must be given for activation 'sine'": {"activation": SINE},
+    },
+    "fisher.loss_floor": {
+        r"of shape \(T, C\)": {"targets": [[]]},
+        "such that the result does not overflow": {"targets": [[1e200]]},
+    },
+    "gauss_newton.class_blocks.uniform_ratio": {
+        f"at most {2**63 - 1}, got 1000": {"classes": 10**400},
+        "an integer >= 2": {"classes": 1},
+    },
+    "gauss_newton.class_blocks.output_ratio": {r"in \[0, 8\]": {"logit_std": 9.0}},
+    "gauss_newton.loss_gradient": {"a whole number below": {"label": 3}},
+    "gauss_newton.gauss_newton_trace": {r"of shape \(..., 3, d\)": {"jacobian": [[0.3], [1.0]]}},
+    "gauss_newton.hessian_terms": {"of shape .*": {"second": [[0.3], [1.0]]}},
+    "gauss_newton.expected_eigenvalues": {
+        "an integer >= 2": {"dim": 1},
+        r"small enough for memory .* about 21\.8 TiB, the limit is 16 GiB\), got 1000000000000": {
+            "dim": 10**12
+        },
+        "sigma_c and sigma_e must be not both": {"sigma_c": 0.0, "sigma_e": 0.0},
+    },
+    "gauss_newton.expected_excess": {
+        "at least 1": {"gamma": 0.99},
+        "sigma_c and sigma_e must be not both": {"sigma_c": [1.0, 0.0], "sigma_e": 0.0},
+    },
+    "gauss_newton.excess_ceiling": {"sigma_c and sigma_e must be not both": {"sigma_c": 0.0, "sigma_e": 0.0}},
+    "gauss_newton.expected_gradient_norm": {
+        "a probability vector": {"mean_probability": [0.5, 0.4]},
+        "over 3 classes": {"prior": [0.2, 0.8]},
+    },
+    "gauss_newton.spectrum_excess": {"not all zero along": {"eigenvalues": [[1.0, 0.0], [0.0, 0.0]]}},
+    "gauss_newton.sign_probe_variance": {"at most squared_norm": {"squared_diagonal": 3.1}},
+    "gauss_newton.haar_moments": {
+        "squared_norm must be at least trace": {"trace": 3.0, "squared_norm": 1.0, "parameters": 4, "dim": 2}
+    },
+    "gauss_newton.sparse_moments": {
+        "from trace": {"squared_diagonal": 2.6},
+        "squared_diagonal must be from trace": {"trace": 50.0, "squared_diagonal": 0.2, "squared_norm": 3.0},
+    },
+    "gauss_newton.projected_excess": {"at most sqrt": {"excess": 2.1, "dim": 2, "parameters": 4}},
+    "gauss_newton.finite_sample_excess": {
+        "at least gamma": {"separate_gamma": 1.2},
+        "at least 1": {"separate_gamma": 0.9},
+    },
+    "gauss_newton.squared_gradient_norm": {"squared_error must be": {"squared_error": 2.1}},
+    "initial_loss.jensen_bound": {
+        "a probability vector": {"mean_probability": [0.5, 0.4]},
+        "over 3 classes": {"prior": [0.2, 0.8]},
+    },
+    "initial_loss.gaussian_loss": {r"in \[0, 30\]": {"spread": 31}, "at least two numbers": {"bias": [0.0]}},
+    "lanczos_bounds.ritz_value_bound": {
+        "between eigenvalue and opposite": {"neighbour": 3.5},
+        r"in \[0, 1\.5708\]": {"angle": 1.6},
+    },
+    "learning_rates.heavy_ball": {"at least smallest": {"largest": [2.0, 0.2]}},
+    "learning_rates.heavy_ball_contraction": {"at least smallest": {"largest": 0.1}},
+    "learning_rates.linear_then_flat": {
+        "below dataset_size where the": {"known": 1797, "crossover": math.inf},
+        "at most dataset_size, or": {"crossover": 1798},
+    },
+    "learning_rates.square_root": {"below dataset_size": [{"known": 1797}, {"batch_size": 1797}]},
+    "learning_rates.mean_square_bracket": {
+        r"of shape \(\.\.\., k\), k >= 1": {"curvatures": [], "variances": []}
+    },
+    "learning_rates.adam.square_root_rule": {"momentum must be at least 1 -": {"growth": 200.0}},
+    "learning_rates.adam.adam_moments": {
+        "below 1": {"momentum": 1.0},
+        r"in \[0, 1\]": {"second": 1.5},
+        "two numbers": [{"noise": (1.0,)}, {"steps": (5,)}],
+        "positive": {"noise": (1.0, 0.0)},
+        "an integer >= 1": {"steps": (5, 0)},
+        "at most 1000000": {"steps": (5, 10**7)},
+        "small enough for the equations": {"rate": 1e200},
+        f"start, curvature, noise, rate {OVERFLOW}": [*({name: large} for name, large in LARGE_MOMENTS)],
+    },
+    "learning_rates.adam.half_life": {"above 0 and below": {"second": 1.0}},
+    "learning_rates.adam.sign_rate": {
+        r"of shape \(2,\)": {"noise": [1.0, 2.0, 3.0]},
+        "a vector": {"gradient": 0.3},
+        r"of shape \(2, 2\)": {"hessian": np.eye(3)},
+        "symmetric": {"hessian": [[1.0, 1.0], [0.0, 1.0]]},
+        "such that the mean": {"hessian": -np.eye(2)},
+    },
+    "learning_rates.adam.surge_scale": {"of positive trace and": {"hessian": np.eye(2)}},
+    "learning_rates.adam.adaptive_edge": {"below 1": {"momentum": 1.0}},
+    "learning_rates.catapult.growth_steps": {
+        r"in \(2, 4\)": {"product": 2.0},
+        "ratio must be positive": {"product": 3.0, "ratio": 0.0},
+    },
+    "learning_rates.catapult.curvature_drop": {r"in \(0, 2\)": {"product": 2.0}},
+    "learning_rates.catapult.final_product": {
+        "different from 0": {"output": 0.0},
+        "at most half of": {"output": 1.6},
+        r"in \(0, 4\)": {"product": 4.0},
+    },
+    "learning_rates.catapult.mean_final_product": {r"in \(0, 4\)": {"product": 4.5}},
+    "learning_rates.noise_scale.best_step_rate": {
+        "above minus the noise over b": {"curvature": -9.0, "noise": 1.0}
+    },
+    "learning_rates.noise_scale.critical_batch_size": {"smallest must be at most largest": {"largest": 0.2}},
+    "learning_rates.noise_scale.interpolating_rate": {
+        "at least 1": {"batch_size": 0.5},
+        "largest must be at most squared_norm": {"squared_norm": 1.0},
+    },
+    "learning_rates.noise_scale.mean_square_factor": {"at most squared_norm": {"eigenvalue": 7.0}},
+    "learning_rates.noise_scale.mixture_share": {
+        "at most dataset_size": {"batch_size": 9, "dataset_size": 8},
+        "dataset_size must be at least 2": {"batch_size": 1, "dataset_size": 1},
+        "a whole number": {"batch_size": 1.5},
+    },
+    "learning_rates.noise_scale.mean_square_distances": {
+        r"of shape \(N, P, P\), N >= 2": {"curvatures": [[1.0]]},
+        "symmetric": {"curvatures": [[[1.0, 2.0], [0.0, 1.0]]] * 2, "start": [1.0, 1.0]},
+        r"of shape \(1,\)": {"start": [1.0, 2.0]},
+        "a scalar": {"rate": [0.1, 0.2]},
+        "at most dataset_size": {"batch_size": 3},
+        "at most 1000000": {"steps": 10**7},
+    },
+    "learning_rates.noise_scale.least_squares_risks": {
+        r"of shape \(d,\), d >= 1": {"eigenvalues": [[1.0]]},
+        r"of shape \(2,\)": {"start": [1.0]},
+        "at most 1000000": {"steps": 10**7},
+    },
+    "learning_rates.noise_scale.critical_batch_exponent": {
+        "above 1": [{"capacity": 0.9}, {"source": 1.0}],
+        r"below 2 capacity \+ 1": {"source": 6.0},
+    },
+    "linear_network.linear_network_edge": {
+        "a scalar": {"ratio": [1.0, 2.0]},
+        "such that its shapes are": {"ratio": 1e-200},
+        "a sequence of 2": {"width_ratios": [1.0]},
+    },
+    "linear_network.linear_network_largest": {
+        "an integer >= 2": {"samples": 1},
+        "such that its shapes are": {"width_ratios": [1e-80, 1e80]},
+    },
+    "loss_change.quadratic_change": {
+        r"of shape \(\.\.\., P\)": {"gradient": 1.0},
+        r"of shape \(\.\.\., 2, 2\)": {"hessian": np.eye(3)},
+        "symmetric": {"hessian": [[1.0, 2.0], [3.0, 4.0]]},
+        "invertible": {"preconditioner": np.zeros((2, 2))},
+        "gradient, hessian must be broadcastable": {"rate": [1.0, 2.0], "hessian": np.ones((3, 2, 2))},
+        f"rate, gradient, hessian, preconditioner {OVERFLOW}": {"rate": 1e200},
+    },
+    "loss_change.sign_averaged_change": {"a matrix with distinct eigenvalues": {"preconditioner": np.eye(2)}},
+    "loss_change.mean_descent_limit": {"not all 0": {"squared_gradients": [0.0], "sharpness": [1.0]}},
+    "order_parameters.order_parameters": {
+        "at most 100000": {"depth": 10**9},
+        "at most 1000": {"digits": 10**9},
+        r"digits must be fewer for the trapezoidal rule at variance 1\.0e\+300, got 20": {
+            "activation": "tanh",
+            "digits": 20,
+            "weight_variance": 1e300,
+        },
+        "a named one where": {"activation": SINE, "digits": 20},
+        r"one or one per hidden layer \(2\)": {"activation": ["relu"]},
+        f"weight_variance {LARGE}": {"activation": "relu", "weight_variance": 1e120, "depth": 4},
+        rf"bias_variance {LARGE}": {"activation": "relu", "bias_variance": 1e308},
+        "a scalar": {"input_overlap": [0.5]},
+    },
+    "order_parameters.propagate": {"a sequence of Activation": {"activations": 3}},
+    "order_parameters.preactivation_moment": {
+        "q_hat, weight_variance, bias_variance must be such": {"q_hat": 1e200, "weight_variance": 1e200}
+    },
+    "outliers.additive_wigner": {
+        f"spike, sigma {OVERFLOW}": {"sigma": 1e308},
+        r"spike, sigma must be broadcastable .* \(2,\), \(3,\)": {"spike": [1, 2], "sigma": [1, 2, 3]},
+        r"spike, sigma must be small enough for memory .* about 87\.3 TiB": {
+            "spike": np.ones((10**6, 1)),
+            "sigma": np.ones(10**6),
+        },
+        "real numbers": {"spike": 10**5000},
+        "finite": {"spike": [math.nan] * 1000},
+    },
+    "outliers.information_plus_noise": {"non-negative": {"spike": -1.0}, "positive and finite": {"q": 0.0}},
+    "outliers.additive": {"a spectrum with edges,": {"law": None}},
+    "own_direction.own_directions": {
+        "of positive mean top": {"projected": np.zeros((7, 2, 2))},
+        r"of shape \(N, k, k\)": {"projected": np.ones((7, 2))},
+        "symmetric": {"projected": [[[0.0, 1.0], [2.0, 0.0]]]},
+        r"of shape \(7, 2, 2\) like projected": {"squared": np.ones((7, 1, 1))},
+        "at most 1e.100 in": {"squared": np.full((7, 2, 2), 1e101)},
+        r"of shape \(7,\)": {"largest": [1.0]},
+        r"of shape \(7, 2\)": {"overlaps": np.ones((7, 3))},
+        "at most 1 in": {"overlaps": np.ones((7, 2))},
+        "a scalar": {"background": [0.0, 1.0]},
+    },
+    "own_direction.batch_eigenvalues": {
+        "indices of samples": [{"batches": [[0.0, 1.0]]}, {"batches": [0, 1]}],
+        "between 0 and 6": [{"batches": [[0, 7]]}, {"batches": [[-1, 2]]}],
+        "without repeated samples": {"batches": [[3, 3]]},
+        "the result of own_directions": {"statistics": {}},
+    },
+    "rmt.profiled_fourth_moment": {"even": {"dim": 3}},
+    "rmt.sparse_fourth_moment": {"per_row must be at most dim": {"dim": 3}},
+    "rmt.rank_one_stieltjes": {"neither 0 nor the spike": {"u": 1.7}},
+    "rmt.rank_one_inverse": {"different from 0": {"s": 0.0}},
+    "rmt.overlap_cdf": {"at least 2": {"dim": 1, "x": 1.0}},
+    "rmt.subspace_share": {"an integer from 0": {"members": 227}},
+    "rmt.CompoundFreePoisson": {
+        "a scalar": {"rate": [1.0, 2.0]},
+        "rate times weights must be between 1e-06": {"rate": 1e-7},
+        "rate times weights must be between": {"rate": 1e13},
+        "one to 64 numbers": [{"jumps": 0.0}, {"jumps": np.ones(65)}],
+        r"within 1e\+06 of each": {"jumps": [1.0, -1e-7]},
+        "as many as jumps": {"weights": [0.5, 0.5]},
+        "weights must be a probability vector": {"jumps": [1.0, 2.0], "weights": [0.5, 0.6]},
+    },
+    "rmt.TracyWidom": {"1 or 2": {"beta": 4}, "an integer >= 1": {"beta": 1.5}},
+    "rmt.Semicircle": {
+        "sigma or variance must be given, exactly": [{"variance": 0.36}, {"sigma": None, "variance": None}],
+        "positive and finite": {"sigma": 0.0, "variance": None},
+        "a scalar": {"sigma": [1.0], "variance": None},
+        "sigma squared must be between 1e-270": {"sigma": 1e-160, "variance": None},
+        "variance must be given, exactly one, got a number too long": {"variance": 10**5000},
+    },
+    "rmt.MarchenkoPastur": {
+        "q must be positive and finite": {"sigma": None, "q": 0.0},
+        "q times variance must be at most": {"sigma": None, "q": 1e200, "variance": 1e200},
+        r"variance must be between 1e-270 and 1e\+270": {"sigma": None, "variance": 1e-300},
+    },
+    "softmax.covariance": {"small enough for memory": {"p": np.full(10**6, 1e-6)}},
+    "softmax.eigenvalues": {
+        "p must be a probability vector along": [
+            {"p": bad} for bad in ([0.5, 0.6], [1.5, -0.5], [1.0], [0.5, 0.5 + 2e-8], [1e308, 1e308])
+        ]
+    },
+    "softmax.gamma": {
+        "not one-hot, got": {"p": [[0.5, 0.5], [1.0, 0.0]]},
+        "not one-hot in every": {"p": np.eye(2), "average": True},
+        "p must be a batch of shape": {**TWO, "average": True},
+    },
+    "softmax.gamma_of_pairs": {"not one-hot": {"p": [1.0, 0.0, 0.0]}},
+    "softmax.batch_gammas": {
+        r"a batch of shape \(..., N, K\), got \(2,\)": TWO,
+        "not one-hot in every": {"p": [[1.0, 0.0]]},
+    },
+    "softmax.gamma_from_logits": {
+        "at least two logits": {"z": [1.0]},
+        "small enough for memory": {"z": np.zeros(10**4), "temperature": np.ones(10**6)},
+    },
+    "softmax.batch_gammas_from_logits": {
+        "a batch of shape": {"z": [1.0, 2.0]},
+        "a batch": {"z": np.empty((0, 3))},
+        "small enough for memory": {"z": np.zeros((9, 10)), "temperature": np.ones(10**7)},
+    },
+    "softmax.ray_slope": {"at least two logits": {"z": [1.0]}},
+    "softmax.entropy_discordance": {"an integer >= 3": {"classes": 2}},
+    "softmax.rounded_gamma": {"at least 2": {"members": 1}},
+    "softmax.collapse_limit": {
+        "non-negative and finite": {"weights": [1.0, -1.0]},
+        "not all zero along": {"weights": [[1.0, 0.0], [0.0, 0.0]]},
+    },
+    "softmax.equal_tail_gamma": {
+        "at least 2": {"members": 1},
+        "at most 1/2": {"tail": 0.51, "members": 3},
+        "below 1 for two": {"tail": 1.0, "members": 2},
+    },
+    "softmax.equal_tail_eigenvalues": {"an integer >= 5": {"classes": 4}, "small enough": {"classes": 10**9}},
+    "zone.near_tie_weight": {"alpha, gap_density, depth must be such": {"alpha": 1e-200}},
+    "zone.spiked_excess": {"at most dim": {"rank": 227}},
+    "zone.tanh_correction": {
+        "at least two": {"matrices": [[[1.0]]]},
+        "each with as many columns as": {"matrices": [[[1.0]], [[1.0, 2.0]]]},
+        r"x must be of shape \(\.\.\., 1\)": {"matrices": [[[1.0]], [[1.0]]]},
+    },
+    "zone.confident_log_trace": {"not all zero": {"squared_slopes": [0.0]}},
 }
 """What one argument alone does not show, and what the message says, in full or after the argument's "must be"."""
 
 
 @pytest.mark.parametrize(
-    ("name", "changes", "message"), [(name, *case) for name, cases in SPECIAL.items() for case in cases]
+    ("name", "changes", "message"),
+    [
+        (name, each, message)
+        for name, cases in SPECIAL.items()
+        for message, changes in cases.items()
+        for each in (changes if isinstance(changes, list) else [changes])
+    ],
 )
 def test_what_does_not_fit_is_refused(name: str, changes: dict[str, Any], message: str) -> None:
     rule = message if " must " in message else f"^{next(iter(changes))} must be {message}"
-    with pytest.raises(ValueError, match=rule):
+    with refusal(rule):
         call(name, changes)
 
 
@@ -584,7 +541,7 @@ def test_laws_refuse_what_is_no_point_and_no_probability(law: Any) -> None:
         ("r_transform", "w", (math.nan, math.inf)),
     ):
         for wrong in wrongs if hasattr(law, method) else ():
-            with pytest.raises(ValueError, match=f"^{name} must be"):
+            with refusal(f"^{name} must be"):
                 getattr(law, method)(wrong)
 
 
@@ -652,5 +609,5 @@ def test_laws_refuse_what_is_no_point_and_no_probability(law: Any) -> None:
     ],
 )
 def test_methods_refuse_what_does_not_fit(refused: Callable[[], Any], message: str) -> None:
-    with np.errstate(all="ignore"), pytest.raises(ValueError, match=message):
+    with np.errstate(all="ignore"), refusal(message):
         refused()

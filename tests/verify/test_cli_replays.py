@@ -18,6 +18,10 @@ from verify.running import suite
 __all__ = ["elsewhere", "plant"]
 
 
+def replayed() -> int:
+    return main(["replay", "out", "--workers", "1"])
+
+
 def test_an_interruption_keeps_what_is_finished(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
     plant(toy_claims.RIGHT, toy_claims.STOPS, toy_claims.EXACT)
     assert judged("--report-dir", "out") == 130
@@ -25,7 +29,7 @@ def test_an_interruption_keeps_what_is_finished(plant: Planter, capsys: pytest.C
     kept = load(Path("out/results.json"))
     assert [row.id for row in kept.rows] == ["beyond/right"]
     assert kept.suite.selection == "all claims (interrupted)"
-    assert main(["replay", "out", "--workers", "1"]) == 0
+    assert replayed() == 0
 
     plant(toy_claims.STOPS)  # before anything is finished
     assert judged("--report-dir", "none") == 130
@@ -49,7 +53,7 @@ def test_a_replay_finds_the_same_scores_or_says_which_differ(
     assert file.read_bytes() == before and not Path("losscurv-report").exists()
 
     results.save(replace(recorded, runs=[replace(run, sha256="0" * 64) for run in recorded.runs]), file)
-    assert main(["replay", "out", "--workers", "1"]) == 1
+    assert replayed() == 1
     assert "replay differs: toy/uniform" in capsys.readouterr().out
     assert main(["replay", "out", "--workers", "1", "--json"]) == 1
     output = capsys.readouterr()
@@ -83,7 +87,7 @@ def test_a_replay_names_and_skips_claims_that_are_gone(
     plant(toy_claims.RIGHT)
     capsys.readouterr()
 
-    assert main(["replay", "out", "--workers", "1"]) == 0
+    assert replayed() == 0
     output = capsys.readouterr()
     assert "this version has no claim beyond/exact: skipped" in output.err
     assert "the same; left out: beyond/exact" in output.out
@@ -95,7 +99,7 @@ def test_a_replay_names_and_skips_claims_that_are_gone(
     ):
         assert main(words) == 2 and told in capsys.readouterr().err
     plant(toy_claims.WRONG)
-    assert main(["replay", "out", "--workers", "1"]) == 2
+    assert replayed() == 2
     assert "this version has no claim beyond/right, beyond/exact" in capsys.readouterr().err
     results.save(replace(sample(), rows=[], observations=[]), Path("results.json"))
     assert main(["replay", "."]) == 2

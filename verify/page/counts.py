@@ -151,17 +151,12 @@ def scorecard(results: Results | None) -> Scorecard:
         inventory = registry.inventory()
         readings = [reading for claim in registry.claims() for reading in stated_readings(claim)]
         run = {"version": version(), "commit": commit(), "selection": "verdicts as registered"}
-    found, counts = statement_outcomes(inventory, readings), dict[str, Counter[str]]()
+    found, counts = statement_outcomes(inventory, readings), dict[str, dict[str, int]]()
     for entry in inventory:
         if not entry.ours:
-            mark = found.get((entry.paper, entry.id), SEEN)
-            counts.setdefault(entry.paper, Counter())[mark] += 1
-    papers = [
-        PaperScore(
-            paper=paper, outcomes={MARKS[mark]: count[mark] for mark in MARKS}, **_far(paper, readings)
-        )
-        for paper, count in counts.items()
-    ]
+            count = counts.setdefault(entry.paper, dict.fromkeys(MARKS.values(), 0))
+            count[MARKS[found.get((entry.paper, entry.id), SEEN)]] += 1
+    papers = [PaperScore(paper=paper, outcomes=counts[paper], **_far(paper, readings)) for paper in counts]
     return Scorecard(run=run, papers=papers)
 
 

@@ -151,10 +151,11 @@ def largest_change(recorded: Results, now: Results) -> str:
 
     It is in standard errors of the difference of two independent estimates; runs from one seed share their replicates.
     """
-    one, other = _estimates(recorded), _estimates(now)
+    earlier = _estimates(recorded)
     changes = [
-        (abs(one[place][0] - other[place][0]) / math.hypot(one[place][1], other[place][1]), *place)
-        for place in one.keys() & other.keys()
+        (abs(x - earlier[at][0]) / math.hypot(error, earlier[at][1]), *at)
+        for at, (x, error) in _estimates(now).items()
+        if at in earlier
     ]
     size, *place = max(changes, default=(0.0, "none"))
     return f"largest of {len(changes)} changes of estimates: {size:.2g} standard errors, {' at '.join(place)}"

@@ -31,7 +31,10 @@ def block_of(factors: KroneckerFactors, layer: str) -> Any:
     return next(block for block in factors.blocks if f"{layer}.weight" in block.places)
 
 
-@pytest.mark.parametrize("kind", ["gauss-newton", "empirical"])
+each_kind = pytest.mark.parametrize("kind", ["gauss-newton", "empirical"])
+
+
+@each_kind
 @pytest.mark.parametrize("sharing", ["expand", "reduce"])
 @pytest.mark.parametrize(("build", "layer"), [
     (perceptron, "0"), (perceptron, "2"), (convolutions, "0"), (convolutions, "2"), (convolutions, "5"),
@@ -67,8 +70,11 @@ def test_every_group_of_a_convolution_has_its_own_factors() -> None:
     assert_allclose(whole.outputs[1], alone.outputs[0], atol=1e-13)
 
 
+each_name = pytest.mark.parametrize("name", KINDS)
+
+
 @pytest.mark.parametrize("method", [kfac, ekfac])
-@pytest.mark.parametrize("name", KINDS)
+@each_name
 def test_what_is_made_of_factors_is_that_of_their_dense_matrix(name: str, method: Any) -> None:
     factors = method(KINDS[name]())
     dense, damping = factors.dense(), 0.3
@@ -87,8 +93,8 @@ def test_what_is_made_of_factors_is_that_of_their_dense_matrix(name: str, method
     assert_allclose(factors.diagonal(), dense.diagonal(), atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["gauss-newton", "empirical"])
-@pytest.mark.parametrize("name", KINDS)
+@each_kind
+@each_name
 def test_a_corrected_block_has_the_diagonal_of_the_matrix_in_its_eigenbasis(name: str, kind: Any) -> None:
     objective = KINDS[name]()
     factors, matrix = ekfac(objective, kind=kind), matrix_of(objective, kind).dense()
@@ -108,7 +114,7 @@ def test_a_corrected_block_has_the_diagonal_of_the_matrix_in_its_eigenbasis(name
             assert abs(float(((own - block.product(units)) * other.product(units)).sum())) < 1e-12
 
 
-@pytest.mark.parametrize("name", KINDS)
+@each_name
 def test_an_eigenbasis_at_hand_spares_a_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = KINDS[name]()
     plain, expected = kfac(objective, sharing="reduce"), ekfac(objective, sharing="reduce")

@@ -51,11 +51,6 @@ def test_entries_are_independent_with_the_variance_and_kurtosis_of_their_law(nam
         assert_mean(drawn, exact)
 
 
-def test_the_diagonal_of_the_gaussian_law_has_twice_the_variance_of_any_other_entry() -> None:
-    scale = 1 + (math.sqrt(2) - 1) * torch.eye(9)
-    assert_allclose(ensembles.wigner(block_of(), 9), ENTRIES["even"][0](block_of(), 9) * scale, rtol=1e-7)
-
-
 SCALES = {
     **{name: (draw, 0, lambda dim, d=d: 1 + (d - 1) / dim) for name, (draw, _, d) in ENTRIES.items()},
     "uneven": (lambda b, dim: noise.profiled(b, noise.blocked_profile(dim, contrast=0.6)), 0, lambda _: 1),

@@ -13,11 +13,7 @@ from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.modules.sites import covers
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton
-
-
-def drawn(*shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(len(shape)), dtype=torch.float64)
-
+from tests.simulate.modules.test_sites import drawn
 
 HIDDEN = torch.tensor([[False, True, False], [False, False, False], [False, False, True]])
 UPPER = torch.ones(3, 3, dtype=torch.bool).triu(1)

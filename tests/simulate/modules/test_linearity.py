@@ -13,6 +13,7 @@ from simulate.modules.sample_grams import is_piecewise_linear, trace_hessian
 from simulate.objectives import Objective
 from simulate.operators import hessian
 from tests.simulate.modules.layer_kinds import objective_of
+from tests.simulate.modules.test_sites import drawn
 
 
 class Written(nn.Module):
@@ -24,10 +25,6 @@ class Written(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.made(self.one(x), self.other(x))
-
-
-def drawn(*shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(len(shape)), dtype=torch.float64)
 
 
 def of(model: nn.Module, x: Tensor, *, batch_size: int = 100) -> Objective:

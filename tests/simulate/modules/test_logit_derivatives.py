@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.testing import assert_close
 
 from simulate import operators
 from simulate.modules.logit_derivatives import logit_derivatives
@@ -20,9 +21,9 @@ def test_derivatives_are_dense_ones_and_both_terms_add_up_to_the_hessian_of_the_
         return objective.outputs(objective.split(theta + frame @ t), x)
 
     at, found = torch.zeros(3, dtype=torch.float64), logit_derivatives(objective.model, x, frame)
-    torch.testing.assert_close(found.logits, logits(at).detach())
-    torch.testing.assert_close(found.jacobian, torch.func.jacrev(logits)(at))
-    torch.testing.assert_close(found.second, torch.func.jacrev(torch.func.jacrev(logits))(at))
+    assert_close(found.logits, logits(at).detach())
+    assert_close(found.jacobian, torch.func.jacrev(logits)(at))
+    assert_close(found.second, torch.func.jacrev(torch.func.jacrev(logits))(at))
     assert found.second.abs().max() > 0.1
 
     p = found.logits.softmax(-1)
@@ -32,8 +33,8 @@ def test_derivatives_are_dense_ones_and_both_terms_add_up_to_the_hessian_of_the_
         (found.g_term(mixing) + found.h_term(residuals), operators.hessian),
         (found.g_term(mixing), operators.gauss_newton),
     ):
-        torch.testing.assert_close(term, frame.T @ (matrix(objective) @ frame), rtol=1e-10, atol=1e-10)
-    torch.testing.assert_close(found.gradient(residuals), frame.T @ objective.gradient())
+        assert_close(term, frame.T @ (matrix(objective) @ frame), rtol=1e-10, atol=1e-10)
+    assert_close(found.gradient(residuals), frame.T @ objective.gradient())
 
 
 def test_what_does_not_fit_is_refused() -> None:

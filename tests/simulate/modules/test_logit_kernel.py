@@ -1,7 +1,6 @@
 """Inner products of logit gradients: against the Jacobian itself, and what is made of them against plain loops."""
 
 import numpy as np
-import pytest
 import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
@@ -11,6 +10,7 @@ from simulate import networks
 from simulate.modules import logit_kernel
 from simulate.modules.empirical_kernel import empirical_kernel
 from simulate.modules.logit_kernel import Kernel
+from tests.refusals import refusal
 
 
 def problem() -> tuple[nn.Module, Tensor]:
@@ -72,10 +72,10 @@ def test_gradients_of_any_loss_come_from_the_kernel() -> None:
 def test_one_sample_has_no_residuals() -> None:
     kernel = clustered(1, 3, 9, 1.0, 1.0, 0)[1]
     for statistic in (kernel.scales, kernel.cosines):
-        with pytest.raises(ValueError, match="logits must have at least two samples, got 1"):
+        with refusal("logits must have at least two samples, got 1"):
             statistic()
 
 
 def test_outputs_that_are_no_logits_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"model must return logits \(N, K\), got shape \(4, 2, 3\)"):
+    with refusal(r"model must return logits \(N, K\), got shape \(4, 2, 3\)"):
         logit_kernel.logit_kernel(nn.Linear(5, 3), torch.ones(4, 2, 5))

@@ -14,6 +14,7 @@ from simulate.modules.projected_network import ProjectedNetwork
 from simulate.networks import Mlp
 from simulate.objectives import Objective, derivatives
 from simulate.perceptrons.curvature import haar
+from tests.refusals import refusal
 
 LABELS = np.array([2, 0, 1, 2, 1])
 
@@ -149,14 +150,14 @@ class Square(nn.Module):
 )
 def test_other_models_are_refused(layers: tuple[nn.Module, ...], match: str) -> None:
     model = double(*layers)
-    with pytest.raises(ValueError, match=match):
+    with refusal(match):
         ProjectedNetwork(model, rng().standard_normal((5, 4)), LABELS, frame_of(model))
 
 
 def test_labels_and_frames_are_checked() -> None:
     model, x = Mlp((4, 3), rng=rng()), rng().standard_normal((5, 4))
     frame = frame_of(model)
-    with pytest.raises(ValueError, match="labels must be between 0 and 2"):
+    with refusal("labels must be between 0 and 2"):
         ProjectedNetwork(model, x, LABELS + 1, frame)
-    with pytest.raises(ValueError, match=r"frame must be of shape \(12, k\)"):
+    with refusal(r"frame must be of shape \(12, k\)"):
         ProjectedNetwork(model, x, LABELS, frame[1:])

@@ -1,8 +1,8 @@
 """Curvature of models and losses of any scale: a block that is small beside 1 is not taken for one of zeros."""
 
-import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
 from simulate.modules.diagonals import estimated_diagonal, gauss_newton_diagonal, hessian_diagonal
@@ -83,7 +83,7 @@ def test_losses_of_any_size_have_their_curvature(factor: float) -> None:
     torch.testing.assert_close(near.value / factor, exact.value)
     torch.testing.assert_close(near.standard_error / factor, exact.standard_error)
     one, other = (trace(gauss_newton(o)) for o in (found, expected))
-    np.testing.assert_allclose([v / factor for v in one], other, rtol=1e-9)
+    assert_allclose([v / factor for v in one], other, rtol=1e-9)
     here, there = (density(hessian(o), probes=4) for o in (found, expected))
     # other units round otherwise, and chains without re-orthogonalisation amplify rounding: 2e-6 was seen
-    np.testing.assert_allclose(here.standard_error * factor, there.standard_error, rtol=1e-5, atol=1e-12)
+    assert_allclose(here.standard_error * factor, there.standard_error, rtol=1e-5, atol=1e-12)

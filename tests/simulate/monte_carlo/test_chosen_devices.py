@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from simulate.monte_carlo import default_workers, devices, resolve_device
+from tests.refusals import refusal
 
 
 def gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
@@ -26,12 +27,10 @@ def test_devices_are_those_that_are_there(
     for name, found in (names | {"cpu": "cpu"}).items():
         assert resolve_device(name, here=here) == found
     for name in absent:
-        with pytest.raises(
-            ValueError, match=f"device '{name}' not found, GPUs on this machine: {count}; use"
-        ):
+        with refusal(f"device '{name}' not found, GPUs on this machine: {count}; use"):
             resolve_device(name)
     for name in ("gpu", "cpu:0", "cuda:", "cuda:x", "cuda:-1", "cuda:²", "", "CPU", "cuda\n"):
-        with pytest.raises(ValueError, match=r"device must be auto, cpu, cuda or cuda:<index>, got"):
+        with refusal(r"device must be auto, cpu, cuda or cuda:<index>, got"):
             resolve_device(name, here=here)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.random import default_rng
 from torch import Tensor, distributed, nn
 from torch.multiprocessing.spawn import spawn
 
@@ -63,11 +64,11 @@ def objective(case: str, rank: int | None = None, **options: Any) -> Objective:
 
 def measured(of: Objective) -> dict[str, Any]:
     """Numbers of all kinds that there are of an objective."""
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     vectors = torch.from_numpy(rng.standard_normal((2, of.dim)))
     hessian, forms = operators.hessian(of), hessian_variance.quadratic_forms
     columns = np.linalg.qr(vectors.mT.numpy())[0]
-    directions = sample_directions(of, columns, np.random.default_rng(2), probes=4, heavy=3)
+    directions = sample_directions(of, columns, default_rng(2), probes=4, heavy=3)
     parts = directions.statistics._asdict() | {
         "overlaps": np.abs(directions.statistics.overlaps)  # signs are of eigenvectors
     }
@@ -122,7 +123,7 @@ def _refused(rank: int) -> Iterator[tuple[str, str]]:
     of = objective("unequal", rank)
     vectors = torch.ones(1, of.dim, dtype=torch.float64)
     yield "vectors", _told(lambda: operators.hessian(of)(vectors + rank))
-    signs = 2.0 * np.random.default_rng(rank).integers(0, 2, (1, of.dim)) - 1.0
+    signs = 2.0 * default_rng(rank).integers(0, 2, (1, of.dim)) - 1.0
     signs[0, 0] *= np.prod(signs)  # as many with a minus, even or odd, in both
     yield "signs", _told(lambda: operators.hessian(of)(torch.from_numpy(signs)))
     yield "forms", _told(lambda: hessian_variance.bilinear_forms(of, vectors.mT, vectors[0] + rank))
@@ -142,7 +143,7 @@ def _refused(rank: int) -> Iterator[tuple[str, str]]:
 
 
 def _directions(of: Objective, seed: int) -> SampleDirections:
-    return sample_directions(of, torch.eye(of.dim, 1), np.random.default_rng(seed), probes=4)
+    return sample_directions(of, torch.eye(of.dim, 1), default_rng(seed), probes=4)
 
 
 def _told(call: Callable[[], object]) -> str:

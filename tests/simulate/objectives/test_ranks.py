@@ -12,6 +12,7 @@ from torch import nn
 
 from simulate.objectives import Objective
 from simulate.objectives.ranks import Ranks
+from tests.refusals import refusal
 from tests.simulate.objectives import processes
 
 
@@ -73,7 +74,7 @@ def test_what_one_process_cannot_do_ends_all(what: str, found: list[Any]) -> Non
 
 @pytest.mark.parametrize("group", [3, "nccl", object()])
 def test_what_is_no_group_is_refused(group: Any) -> None:
-    with pytest.raises(ValueError, match=r"^group must be a process group of torch\.distributed .* got "):
+    with refusal(r"^group must be a process group of torch\.distributed .* got "):
         Ranks(group)
 
 
@@ -97,7 +98,7 @@ def test_a_group_of_one_process_is_that_process_and_takes_the_module_itself(tmp_
             (wrapped, r"^model must be the module itself, got a DistributedDataPar"),
             (sharded, r"^model must have whole parameters .* got 'weight' sharded"),
         ):
-            with pytest.raises(ValueError, match=message):
+            with refusal(message):
                 Objective(model, (x, y), loss)
 
 

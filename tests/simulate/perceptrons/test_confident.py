@@ -12,6 +12,7 @@ from simulate.networks import mlp_logits, mlp_weights, weight_count
 from simulate.perceptrons import confident
 from simulate.perceptrons.confident import ConfidentMlp
 from simulate.perceptrons.curvature import ProjectedMlp, haar
+from tests.refusals import refusal
 
 
 def problem(widths: tuple[int, ...], samples: int = 300):
@@ -69,7 +70,7 @@ def test_bad_input_is_refused() -> None:
     weights, x, labels, frame = problem((6, 8, 4))
     net = ConfidentMlp(weights, x, labels, frame, near=20)
     for ask in (net.terms, net.scaled_g_term, net.h_term):
-        with pytest.raises(ValueError, match="alpha must be at least"):
+        with refusal("alpha must be at least"):
             ask([2 * net.least, 0.5 * net.least])
-        with pytest.raises(ValueError, match="alpha must be finite and positive"):
+        with refusal("alpha must be finite and positive"):
             ask(0.0)

@@ -15,6 +15,8 @@ from simulate.networks import Mlp
 from simulate.perceptrons import _relu, curvature
 from simulate.perceptrons.confident import ConfidentMlp
 from simulate.perceptrons.curvature import ProjectedMlp
+from tests.refusals import refusal
+from tests.simulate.dense_matrices import rng
 from tests.simulate.small_perceptrons import (
     SCALES,
     WIDTHS,
@@ -32,22 +34,22 @@ NET = problem(2)
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (5, 5), (40, 9), (9000, 7)])
 def test_haar_frames_are_orthonormal(rows: int, columns: int) -> None:
-    frame = curvature.haar(np.random.default_rng(0), rows, columns)
+    frame = curvature.haar(rng(), rows, columns)
     assert frame.shape == (rows, columns) and frame.dtype == torch.float64
     assert_allclose((frame.T @ frame).numpy(), np.eye(columns), atol=5e-15)
 
 
 def test_haar_frame_is_the_signed_qr_factor_whichever_way_it_is_formed() -> None:
     """So that it is uniform."""
-    normal = np.random.default_rng(0).standard_normal((400, 12))
+    normal = rng().standard_normal((400, 12))
     orthogonal, upper = np.linalg.qr(normal)
-    frame = curvature.haar(np.random.default_rng(0), 400, 12)
+    frame = curvature.haar(rng(), 400, 12)
     assert_allclose(frame.numpy(), orthogonal * np.sign(np.diag(upper)), atol=1e-14)
 
 
 def test_sparse_frames_have_signed_entries_of_one_size_per_column() -> None:
-    rng = np.random.default_rng(0)
-    frames = torch.stack([curvature.sparse_frame(rng, 900, 6) for _ in range(50)])
+    source = rng()
+    frames = torch.stack([curvature.sparse_frame(source, 900, 6) for _ in range(50)])
     filled = (frames != 0).sum(1)
     assert_allclose(frames.norm(dim=1).numpy(), 1, rtol=1e-14)
     assert_allclose(frames.abs().amax(1).numpy(), filled.double().rsqrt().numpy(), rtol=1e-14)
@@ -58,32 +60,29 @@ def test_sparse_frames_have_signed_entries_of_one_size_per_column() -> None:
 
 def test_empty_columns_are_drawn_again_not_filled() -> None:
     """1, 2, 3 or 4 of 4 entries, each there or not like a coin: 4, 6, 4 and 1 of 15."""
-    rng = np.random.default_rng(0)
-    filled = torch.cat([(curvature.sparse_frame(rng, 4, 4) != 0).sum(0) for _ in range(1000)])
+    source = rng()
+    filled = torch.cat([(curvature.sparse_frame(source, 4, 4) != 0).sum(0) for _ in range(1000)])
     expected = 4000 * np.array([4, 6, 4, 1]) / 15
     assert stats.chisquare(torch.bincount(filled, minlength=5)[1:].numpy(), expected).pvalue > 1e-3
 
 
 @pytest.mark.parametrize(("rows", "total"), [(5000, None), (5000, 9000), (20, None)])
 def test_a_haar_frame_in_single_precision_is_the_same(rows: int, total: int | None) -> None:
-    single, whole = (
-        curvature.haar(np.random.default_rng(0), rows, 5, total=total, single=single)
-        for single in (True, False)
-    )
+    single, whole = (curvature.haar(rng(), rows, 5, total=total, single=single) for single in (True, False))
     assert single.dtype == torch.float32
     assert_allclose(single, whole, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("draw", [curvature.haar, curvature.sparse_frame])
 def test_frames_need_at_least_as_many_rows_as_columns(draw: Any) -> None:
-    with pytest.raises(ValueError, match="columns must be between 1 and rows = 3, got 4"):
-        draw(np.random.default_rng(0), 3, 4)
-    with pytest.raises(ValueError, match="total must be rows, or rows plus at least 3"):
-        curvature.haar(np.random.default_rng(1), 8, 3, total=9)
+    with refusal("columns must be between 1 and rows = 3, got 4"):
+        draw(rng(), 3, 4)
+    with refusal("total must be rows, or rows plus at least 3"):
+        curvature.haar(rng(1), 8, 3, total=9)
 
 
 def test_excess_and_spectral_norm_of_known_spectra() -> None:
-    turn = curvature.haar(np.random.default_rng(0), 3, 3)
+    turn = curvature.haar(rng(), 3, 3)
     matrices = torch.stack(
         [turn @ torch.diag(torch.tensor(e).double()) @ turn.T for e in ([3, 0, -4], [1, 1, 1])]
     )
@@ -94,7 +93,7 @@ def test_excess_and_spectral_norm_of_known_spectra() -> None:
 
 @pytest.mark.parametrize("entry", [0.0, np.inf, np.nan])
 def test_excess_of_a_matrix_without_scale_is_an_error(entry: float) -> None:
-    with pytest.raises(ValueError, match="matrix must be finite and non-zero"):
+    with refusal("matrix must be finite and non-zero"):
         curvature.positive_excess(torch.full((2, 2), entry))
 
 
@@ -102,10 +101,14 @@ def test_excess_of_a_matrix_without_scale_is_an_error(entry: float) -> None:
 
 
 def of_layers(net: Problem, frame: Tensor) -> ProjectedNetwork:
-    model = Mlp((net.x.shape[1], *map(len, net.weights)), rng=np.random.default_rng(0))
+    model = Mlp((net.x.shape[1], *map(len, net.weights)), rng=rng())
     for parameter, weight in zip(model.parameters(), net.weights, strict=True):
         parameter.data.copy_(weight)
     return ProjectedNetwork(model, net.x, net.labels, frame)
+
+
+def along(net: Problem) -> ProjectedMlp:
+    return ProjectedMlp(*net, net.frame())
 
 
 ROUTES = {
@@ -115,8 +118,11 @@ ROUTES = {
 }
 
 
+each_depth = pytest.mark.parametrize("depth", WIDTHS)
+
+
 @pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("depth", WIDTHS)
+@each_depth
 @pytest.mark.parametrize(("alpha", "temperature"), SCALES)
 def test_terms_in_all_coordinates_are_those_of_dense_differentiation(
     depth: int, alpha: float, temperature: float, route: str
@@ -130,9 +136,7 @@ def test_terms_in_all_coordinates_are_those_of_dense_differentiation(
 
 def test_a_frame_gives_the_matrix_along_its_columns() -> None:
     net, (_, hessian) = problem(3), dense(3, 1.3, 1.7)
-    assert_same(
-        ProjectedMlp(*net, net.frame()).terms(1.3, 1.7).hessian, net.frame().mT @ hessian @ net.frame()
-    )
+    assert_same(along(net).terms(1.3, 1.7).hessian, net.frame().mT @ hessian @ net.frame())
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.3, 8.0])
@@ -140,7 +144,7 @@ def test_derivatives_in_single_precision_are_right_to_a_millionth(alpha: float) 
     """At every scale: the logits, which a large one makes larger still, keep their digits."""
     net = problem(3)
     single = ProjectedMlp(*net, net.frame(), dtype=torch.float32)
-    whole = ProjectedMlp(*net, net.frame())
+    whole = along(net)
     assert torch.equal(single.logits, whole.logits)
     for term, reference in zip(single.terms(alpha), whole.terms(alpha), strict=True):
         assert term.dtype == torch.float64 and not torch.equal(term, reference)
@@ -149,12 +153,12 @@ def test_derivatives_in_single_precision_are_right_to_a_millionth(alpha: float) 
 
 def test_many_samples_are_taken_in_parts_without_a_seam(monkeypatch: pytest.MonkeyPatch) -> None:
     net = problem(3)
-    whole = ProjectedMlp(*net, net.frame()).second_derivatives
+    whole = along(net).second_derivatives
     monkeypatch.setattr(_relu, "_CHUNK_ELEMENTS", 400)
-    assert_same(ProjectedMlp(*net, net.frame()).second_derivatives, whole, 1e-15)
+    assert_same(along(net).second_derivatives, whole, 1e-15)
 
 
-@pytest.mark.parametrize("depth", WIDTHS)
+@each_depth
 def test_many_networks_have_the_terms_of_each_to_a_millionth_in_single_precision(depth: int) -> None:
     nets = [problem(depth)._replace(weights=problem(depth, seed=seed).weights) for seed in range(3)]
     stacks, frame = (
@@ -173,12 +177,12 @@ def test_many_networks_have_the_terms_of_each_to_a_millionth_in_single_precision
     assert not torch.equal(single.g_term, found.g_term)
 
 
-@pytest.mark.parametrize("depth", WIDTHS)
+@each_depth
 @pytest.mark.parametrize("alpha", [0.25, 2.0, 8.0])
 def test_scaling_by_powers_of_two_is_exact_to_the_bit(depth: int, alpha: float) -> None:
     """The path by homogeneity against a fresh pass at the scaled weights."""
     net = problem(depth)
-    at_alpha = ProjectedMlp(*net, net.frame()).terms(alpha, 2.0)
+    at_alpha = along(net).terms(alpha, 2.0)
     fresh = ProjectedMlp(*net.scaled(alpha), net.frame()).terms(1.0, 2.0)
     assert torch.equal(at_alpha.g_term, fresh.g_term)
     assert torch.equal(at_alpha.h_term, fresh.h_term)
@@ -196,8 +200,8 @@ def test_residuals_of_confident_predictions_keep_their_digits(shift: float) -> N
 def test_cuda_gives_the_numbers_of_the_cpu() -> None:
     net = problem(3)
     there = net._replace(weights=tuple(w.to("cuda") for w in net.weights))
-    frame = curvature.haar(np.random.default_rng(9), net.size, 4, device="cuda")
-    here = ProjectedMlp(*net, net.frame()).terms(1.3, 1.7).hessian
+    frame = curvature.haar(rng(9), net.size, 4, device="cuda")
+    here = along(net).terms(1.3, 1.7).hessian
     assert_same(ProjectedMlp(*there, frame).terms(1.3, 1.7).hessian.cpu(), here)
 
 
@@ -205,29 +209,29 @@ def test_cuda_gives_the_numbers_of_the_cpu() -> None:
 
 
 def test_errors_name_the_argument() -> None:
-    projected, (first, second) = ProjectedMlp(*NET, NET.frame()), NET.weights
-    with pytest.raises(ValueError, match=r"alpha must be finite and positive, got \[1.0, 0.0\]"):
+    projected, (first, second) = along(NET), NET.weights
+    with refusal(r"alpha must be finite and positive, got \[1.0, 0.0\]"):
         projected.terms([1.0, 0.0])
-    with pytest.raises(ValueError, match="temperature must be finite and positive, got nan"):
+    with refusal("temperature must be finite and positive, got nan"):
         projected.terms(1.0, float("nan"))
-    with pytest.raises(ValueError, match=r"alpha must keep the scaled logits finite, got 1e\+200"):
+    with refusal(r"alpha must keep the scaled logits finite, got 1e\+200"):
         projected.scaled_g_term(1e200)
-    with pytest.raises(ValueError, match="the last width must be at least 2 classes, got 1"):
+    with refusal("the last width must be at least 2 classes, got 1"):
         ProjectedMlp([first, second[:1]], NET.x, 0 * NET.labels, NET.frame())
 
 
 def test_some_rows_of_a_frame_have_the_law_they_have_in_the_whole() -> None:
     """First two moments of R'R and of a product of entries, against slices of whole frames."""
     rows, columns, total, draws = 6, 3, 14, 2000
-    rng = np.random.default_rng(5)
+    drawn = rng(5)
 
     def moments(frames: torch.Tensor) -> torch.Tensor:
         gram = frames.mT @ frames
         first, second, last = gram.diagonal(dim1=1, dim2=2).T
         return torch.stack([first, last, first**2, gram[:, 0, 1] ** 2, first * second], 1)
 
-    part = moments(torch.stack([curvature.haar(rng, rows, columns, total=total) for _ in range(draws)]))
-    whole = moments(torch.stack([curvature.haar(rng, total, columns)[:rows] for _ in range(draws)]))
+    part = moments(torch.stack([curvature.haar(drawn, rows, columns, total=total) for _ in range(draws)]))
+    whole = moments(torch.stack([curvature.haar(drawn, total, columns)[:rows] for _ in range(draws)]))
 
     spread = torch.sqrt((part.var(0) + whole.var(0)) / draws)
     assert bool(((part.mean(0) - whole.mean(0)).abs() < 4 * spread).all())

@@ -44,7 +44,10 @@ def test_the_block_is_that_of_the_hessian(depth: int, layer: int, alpha: float, 
     assert_same(math.exp(block.log_scale) * matrix_of(block), expected, 1e-11)
 
 
-@pytest.mark.parametrize("layer", range(3))
+each_layer = pytest.mark.parametrize("layer", range(3))
+
+
+@each_layer
 def test_norms_and_eigenvector_are_those_of_the_dense_block(layer: int) -> None:
     block = layer_block(NET.weights, NET.x, layer=layer, alpha=1.3)
     matrix = matrix_of(block)
@@ -66,7 +69,7 @@ def test_shares_are_those_of_each_sample_by_itself() -> None:
     assert_allclose(whole.shares[moved], alone / alone.sum(), rtol=1e-12)
 
 
-@pytest.mark.parametrize("layer", range(3))
+@each_layer
 @pytest.mark.parametrize("alpha", [1.0, 30.0, 1e4])
 def test_a_sample_that_no_weight_moves_sets_no_scale(alpha: float, layer: int) -> None:
     """Its softmax stays uniform at any scale, where those of all others have long collapsed."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from simulate import networks
@@ -32,7 +33,7 @@ def test_derivatives_of_logits_are_the_closed_ones_of_a_relu_network(depth: int)
 def test_derivatives_of_samples_are_those_of_their_losses_and_average_to_those_of_the_mean(
     widths: tuple[int, ...], activation: str, biases: bool
 ) -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     theta = torch.from_numpy(0.5 * rng.standard_normal(networks.weight_count(widths, biases=biases)))
     x, labels = rng.standard_normal((70, 4)), rng.integers(0, widths[-1], 70)
     given, mean = (
@@ -49,7 +50,7 @@ def test_derivatives_of_samples_are_those_of_their_losses_and_average_to_those_o
 
 
 def test_flat_networks_start_with_lecun_weights_and_zero_biases() -> None:
-    theta = per_sample.initial_parameters(np.random.default_rng(0), (100, 50, 20))
+    theta = per_sample.initial_parameters(default_rng(0), (100, 50, 20))
     assert len(theta) == networks.weight_count((100, 50, 20), biases=True) == 6070
     first, first_bias, second, second_bias = theta.split([5000, 50, 1000, 20])
     assert not first_bias.any() and not second_bias.any()
@@ -58,7 +59,7 @@ def test_flat_networks_start_with_lecun_weights_and_zero_biases() -> None:
 
 
 def test_probe_pieces_are_the_quadratic_forms_they_are_named_after() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     raw = torch.from_numpy(rng.standard_normal((70, 6, 6)))
     hessians = raw + raw.mT
     probes = curvature.haar(rng, 6, 6).T

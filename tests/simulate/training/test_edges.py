@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch.testing import assert_close
 
 from simulate.training.edges import gradient_curvatures, hessian_products, rising_rates, top_eigenvalues
 from simulate.training.stacks import Perceptrons, perceptrons_at_start
@@ -55,9 +56,9 @@ def test_products_and_curvature_along_gradients_are_those_of_dense_hessians(sett
     found, (along, squares) = hessian_products(stack, start, x, y, vectors), gradient_curvatures(*setting)
     for network in range(2):
         gradient, hessian = derivatives(setting, network)
-        torch.testing.assert_close(flat(found, network), hessian @ flat(vectors, network))
-        torch.testing.assert_close(along[network], gradient @ hessian @ gradient)
-        torch.testing.assert_close(squares[network], gradient @ gradient)
+        assert_close(flat(found, network), hessian @ flat(vectors, network))
+        assert_close(along[network], gradient @ hessian @ gradient)
+        assert_close(squares[network], gradient @ gradient)
 
 
 @pytest.mark.parametrize("steps", [1, 5, 40])  # of 31 parameters
@@ -72,7 +73,7 @@ def test_largest_eigenvalues_lie_within_their_residuals(setting, steps):
         values = torch.linalg.eigvalsh(hessian)
         assert float((values - top.values[network]).abs().min()) <= float(top.residuals[network]) + 1e-12
         if steps >= 31:
-            torch.testing.assert_close(top.values[network], values[-1])
+            assert_close(top.values[network], values[-1])
 
 
 def test_no_product_is_refused(setting):

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from torch.testing import assert_close
 
 from simulate.training import edges, flows
 from simulate.training.stacks import Perceptrons, perceptrons_at_start
 
 RATES = torch.tensor([0.3, 0.2], dtype=torch.float64)
+LINEAR, ONE = Perceptrons("linear", "squared error", bias=False), torch.ones(1, 1, 1, dtype=torch.float64)
 
 
 @pytest.fixture
@@ -36,18 +38,17 @@ def test_descent_takes_steps_along_gradients(setting):
     for network, rate in enumerate(RATES):
         loss, at = loss_of(setting, network), edges.flatten(setting[1])[network]
         for step in range(3):
-            torch.testing.assert_close(found.losses[network, step], loss(at))
+            assert_close(found.losses[network, step], loss(at))
             at = at - rate * torch.func.grad(loss)(at)
-            torch.testing.assert_close(found.parameters[network, step], at)
+            assert_close(found.parameters[network, step], at)
 
 
-def test_gradient_flow_on_a_quadratic_decays_exponentially(setting):
+def test_gradient_flow_on_a_quadratic_decays_exponentially():
     """One weight on w^2 x^2/2."""
-    stack, one = Perceptrons("linear", "squared error", bias=False), torch.ones(1, 1, 1, dtype=torch.float64)
-    found = flows.gradient_flow(stack, [one], one, 0 * one, rates=RATES[:1], steps=4, parts=400)
+    found = flows.gradient_flow(LINEAR, [ONE], ONE, 0 * ONE, rates=RATES[:1], steps=4, parts=400)
     times = 0.3 * torch.arange(1, 5, dtype=torch.float64)
-    torch.testing.assert_close(found.parameters[0, :, 0], torch.exp(-times), rtol=1e-3, atol=0)
-    torch.testing.assert_close(found.losses[0, 1:], torch.exp(-2 * times[:-1]) / 2, rtol=2e-3, atol=0)
+    assert_close(found.parameters[0, :, 0], torch.exp(-times), rtol=1e-3, atol=0)
+    assert_close(found.losses[0, 1:], torch.exp(-2 * times[:-1]) / 2, rtol=2e-3, atol=0)
 
 
 def top(loss, at):
@@ -68,11 +69,11 @@ def test_sharpness_and_its_gradient_are_those_of_automatic_differentiation(setti
         at = (found.path.parameters[network, -1] + found.path.parameters[network, -2]) / 2
         value, vector = top(loss, at)
         slope = torch.func.grad(along(loss, vector))(at)
-        torch.testing.assert_close(found.sharpness[network, -1], value, rtol=1e-3, atol=0)
+        assert_close(found.sharpness[network, -1], value, rtol=1e-3, atol=0)
         assert (found.directions[network, -1] @ vector).abs() > 0.999
-        torch.testing.assert_close(found.stabilisation[network, -1], slope @ slope, rtol=0.01, atol=0)
+        assert_close(found.stabilisation[network, -1], slope @ slope, rtol=0.01, atol=0)
         sharpening = -slope @ torch.func.grad(loss)(at)
-        torch.testing.assert_close(found.sharpening[network, -1], sharpening, rtol=0.01, atol=0)
+        assert_close(found.sharpening[network, -1], sharpening, rtol=0.01, atol=0)
 
 
 def along(loss, vector):
@@ -85,20 +86,19 @@ def test_below_the_edge_the_central_flow_is_gradient_flow(setting):
     course = {"rates": RATES / 40, "steps": 5, "parts": 3}
     flow, plain = flows.central_flow(*setting, **course), flows.gradient_flow(*setting, **course)
     assert (flow.sharpness < 2 / RATES[:, None] * 40).all()
-    torch.testing.assert_close(flow.path.parameters, plain.parameters)
+    assert_close(flow.path.parameters, plain.parameters)
 
 
 @pytest.mark.parametrize(("target", "edge"), [(3.0, 8.0), (2.0, 9.0)])
 def test_the_central_flow_ends_where_the_constraint_meets_the_minima(target, edge):
     """Loss (u v - y)^2/2 from (3, 0.1): at a minimum S = u^2 + v^2, which is held at the edge."""
-    stack, one = Perceptrons("linear", "squared error", bias=False), torch.ones(1, 1, 1, dtype=torch.float64)
     rates = torch.tensor([2 / edge], dtype=torch.float64)
     found = flows.central_flow(
-        stack, [3 * one, 0.1 * one], one, target * one, rates=rates, steps=200, parts=8
+        LINEAR, [3 * ONE, 0.1 * ONE], ONE, target * ONE, rates=rates, steps=200, parts=8
     )
     u, v = found.path.parameters[0, -1]
-    torch.testing.assert_close(u * v, torch.tensor(target).double(), rtol=1e-3, atol=0)
-    torch.testing.assert_close(u**2 + v**2, torch.tensor(edge).double(), rtol=1e-3, atol=0)
+    assert_close(u * v, torch.tensor(target).double(), rtol=1e-3, atol=0)
+    assert_close(u**2 + v**2, torch.tensor(edge).double(), rtol=1e-3, atol=0)
 
 
 @pytest.mark.parametrize(

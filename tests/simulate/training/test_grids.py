@@ -6,12 +6,16 @@ import sys
 import numpy as np
 import pytest
 import torch
+from numpy.random import default_rng
+from numpy.testing import assert_allclose
 from torch import nn
+from torch.testing import assert_close
 
 from simulate.training.grids import TrainingSets, checkpoints, ends_measured, train
 from simulate.training.rules import ADAM, AVERAGED, MOMENTUM, SGD, Memory, Rule
 from simulate.training.stacks import Modules, Perceptrons, ResidualPerceptrons, perceptrons_at_start
 from simulate.training.trial_training import CommonBatches
+from tests.refusals import refusal
 
 WIDTHS = (5, 7, 6, 3)
 RATES = torch.tensor([[0.02, 0.3], [0.05, 0.1]], dtype=torch.float64)
@@ -27,7 +31,7 @@ def _samples(targets="classes", own=None):
 
 
 def _start():
-    streams = [np.random.default_rng(seed) for seed in (1, 2)]
+    streams = [default_rng(seed) for seed in (1, 2)]
     return perceptrons_at_start(streams, WIDTHS, dtype=torch.float64)
 
 
@@ -78,18 +82,23 @@ def by_torch(model, samples, batches, optimiser, rates, *, own=None, factor=1.0)
     return losses, [*found, list(model.parameters())]
 
 
+@pytest.mark.parametrize("warmup", [None, torch.tensor([[1.0, 4.0], [20.0, 2.5]])])
 @pytest.mark.parametrize("own", [None, OWN])
 @pytest.mark.parametrize("name", OPTIMISERS)
-def test_every_run_is_the_one_that_torch_makes_alone(name, own):
+def test_every_run_is_the_one_that_torch_makes_alone(name, own, warmup):
+    """Rates warm up on a line each, over their own steps."""
     rule, made = OPTIMISERS[name]
     start, samples, batches = _start(), _samples(own=own), _batches() if own is None else _batches(5, 2)
-    run = train(Perceptrons("relu"), start, samples, batches, rates=RATES, steps=STEPS, rule=rule)
+    how = {"rates": RATES, "steps": STEPS, "rule": rule, "warmup": warmup}
+    run = train(Perceptrons("relu"), start, samples, batches, **how)
+    ramps = torch.arange(1, STEPS + 1).double() / (torch.ones(2, 2) if warmup is None else warmup)[..., None]
+    rates = RATES[..., None] * ramps.clamp(max=1)
     ends, right = ends_measured(Perceptrons("relu"), run, samples, size=4)
     for network, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
         model, rows = _model(start, network), slice(None) if own is None else own[network]
-        how = {"rates": RATES[network, column].expand(STEPS), "own": None if own is None else rows}
-        losses, _ = by_torch(model, samples, batches[network], made(model.parameters(), 1.0), **how)
-        np.testing.assert_allclose(run.losses[network, column], losses, rtol=1e-10)
+        optimiser, mine = made(model.parameters(), 1.0), None if own is None else rows
+        losses, _ = by_torch(model, samples, batches[network], optimiser, rates[network, column], own=mine)
+        assert_allclose(run.losses[network, column], losses, rtol=1e-10)
         outputs, y = model(samples.inputs[rows]), samples.targets[rows]
         assert ends[network, column].item() == pytest.approx(
             nn.functional.cross_entropy(outputs, y).item(), rel=1e-10
@@ -97,30 +106,8 @@ def test_every_run_is_the_one_that_torch_makes_alone(name, own):
         assert right[network, column].item() == pytest.approx((outputs.argmax(1) == y).double().mean().item())
 
 
-@pytest.mark.parametrize("name", ["sgd", "adam"])
-def test_rates_warm_up_on_a_line_each_over_its_own_steps(name):
-    rule, made = OPTIMISERS[name]
-    start, samples, batches, warmup = (
-        _start(),
-        _samples(),
-        _batches(),
-        torch.tensor([[1.0, 4.0], [20.0, 2.5]]),
-    )
-    run = train(
-        Perceptrons("relu"), start, samples, batches, rates=RATES, steps=STEPS, rule=rule, warmup=warmup
-    )
-    for network, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        rates = [
-            float(RATES[network, column]) * min(1.0, step / float(warmup[network, column]))
-            for step in range(1, STEPS + 1)
-        ]
-        model = _model(start, network)
-        losses, _ = by_torch(model, samples, batches[network], made(model.parameters(), 1.0), rates)
-        np.testing.assert_allclose(run.losses[network, column], losses, rtol=1e-10)
-
-
 def test_squares_that_start_at_the_first_gradient_are_those_written_out():
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     gradients = rng.standard_normal((4, 2, 3))
     weights, memory = [torch.zeros(2, 3, dtype=torch.float64)], Memory()
     rule = Rule(momentum=0.8, second=0.9, squared_start=True)
@@ -130,7 +117,7 @@ def test_squares_that_start_at_the_first_gradient_are_those_written_out():
         m, v = 0.8 * m + 0.2 * g, 0.9 * v + 0.1 * g**2
         w -= 0.3 * m / (1 - 0.8**step) / (np.sqrt(v / (1 - 0.9**step)) + 1e-8)
     # torch's kernel corrects in single precision
-    np.testing.assert_allclose(weights[0], w, rtol=1e-6)
+    assert_allclose(weights[0], w, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "decay", "factor"), [("momentum", 0.3, 2.0), ("adam", 0.0, 1.0)])
@@ -152,12 +139,12 @@ def test_checkpoints_are_where_torch_is_at_rates_that_change(name, decay, factor
             model, samples, batches[network], optimiser, rates, own=OWN[network], factor=factor
         )[1]
         for checkpoint in found:
-            torch.testing.assert_close([p[network] for p in checkpoint.parameters], expected[checkpoint.step])
+            assert_close([p[network] for p in checkpoint.parameters], expected[checkpoint.step])
         if name == "adam" and at[-1] == 5:
             squares = [optimiser.state[p]["exp_avg_sq"] for p in model.parameters()]
-            torch.testing.assert_close([s[network] for s in found[-1].memory.second], squares)
+            assert_close([s[network] for s in found[-1].memory.second], squares)
             assert not torch.equal(found[1].memory.second[0][network], squares[0])
-    torch.testing.assert_close(start, kept, rtol=0, atol=0)
+    assert_close(start, kept, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("loss", ["cross-entropy", "squared error"])
@@ -172,17 +159,17 @@ def test_closed_form_is_what_torch_derives(activation, layer, loss):
     stacked = derived.stacked(models)
     x, y = samples.inputs.expand(2, -1, -1), samples.targets.expand(2, *samples.targets.shape)
     ours, theirs = closed.losses_and_gradients(start, x, y), derived.losses_and_gradients(stacked, x, y)
-    torch.testing.assert_close(ours, theirs)
-    torch.testing.assert_close(closed.outputs(start, x), derived.outputs(stacked, x))
+    assert_close(ours, theirs)
+    assert_close(closed.outputs(start, x), derived.outputs(stacked, x))
     rates = torch.tensor([0.1, 0.2], dtype=torch.float64)
     moved = [p.clone() for p in start]
     closed.descend_(moved, x, y, rates)
     derived.descend_(stacked, x, y, rates)
-    torch.testing.assert_close(moved, stacked)
+    assert_close(moved, stacked)
 
 
 def test_residual_perceptrons_are_sums_over_branches_and_have_the_slopes_of_differences():
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     arrays = [
         rng.standard_normal(shape) for shape in ((2, 4, 3), (2, 3, 4, 4), (2, 2, 4), (2, 5, 3), (2, 5, 2))
     ]
@@ -197,10 +184,10 @@ def test_residual_perceptrons_are_sums_over_branches_and_have_the_slopes_of_diff
         return np.square(np.einsum("nom,nbm->nbo", out, signal) - y).sum(2).mean(1) / 2
 
     found, gradients = stack.losses_and_gradients(start, torch.from_numpy(x), torch.from_numpy(y))
-    np.testing.assert_allclose(found, losses(branches), rtol=1e-12)
+    assert_allclose(found, losses(branches), rtol=1e-12)
     shift = rng.standard_normal(branches.shape)
     slope = (losses(branches + 1e-5 * shift) - losses(branches - 1e-5 * shift)) / 2e-5
-    np.testing.assert_allclose((gradients[1].numpy() * shift).sum((1, 2, 3)), slope, rtol=1e-7)
+    assert_allclose((gradients[1].numpy() * shift).sum((1, 2, 3)), slope, rtol=1e-7)
 
 
 def test_classes_and_their_indicators_have_the_same_squared_error():
@@ -208,7 +195,7 @@ def test_classes_and_their_indicators_have_the_same_squared_error():
     stack, x = Perceptrons("tanh", "squared error"), samples.inputs.expand(2, -1, -1)
     classes = samples.targets.expand(2, -1)
     indicators = nn.functional.one_hot(classes, 3).double()
-    torch.testing.assert_close(*(stack.losses_and_gradients(start, x, y) for y in (classes, indicators)))
+    assert_close(*(stack.losses_and_gradients(start, x, y) for y in (classes, indicators)))
 
 
 @pytest.mark.parametrize("rule", [SGD, ADAM])
@@ -227,7 +214,7 @@ def test_lost_runs_leave_the_stack_and_change_no_other(rule):
         for rates in (wild, RATES)
     )
     assert run.lost.tolist() == [[False, True], [True, False]]
-    torch.testing.assert_close(run.losses.diagonal(), tame.losses.diagonal())
+    assert_close(run.losses.diagonal(), tame.losses.diagonal())
     assert run.losses[0, 1, -1] == math.inf and run.losses[0, 1, 0].isfinite()
     assert run.watched["where"].shape == (2, 2, 3, 1) and run.watched["where"][1, 1, 2, 0] == 3
     assert run.watched["norm"][0, 1, 2].isnan()
@@ -263,27 +250,13 @@ def test_a_grid_of_modules_that_are_all_lost_has_its_ends():
 )
 def test_what_does_not_fit_is_refused(changed, message):
     asked = {"samples": _samples(), "batches": _batches(), "rates": RATES, "steps": STEPS, **changed}
-    with pytest.raises(ValueError, match=message):
+    with refusal(message):
         train(Perceptrons("relu"), _start(), asked.pop("samples"), asked.pop("batches"), **asked)
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"at": ()}, "at must be rising numbers of steps from 0 to 5"),
-        ({"at": (6,)}, "at must be rising"),
-        ({"decay": -0.1}, "decay must be finite and not negative, got -0.1"),
-    ],
-)
-def test_checkpoints_that_are_none_are_refused(changed, message):
-    with pytest.raises(ValueError, match=message):
-        checkpoints(
-            Perceptrons("relu"),
-            _start(),
-            _samples(),
-            _batches(),
-            **{"rates": [0.1] * 5, "at": (1,), **changed},
-        )
+def _saved(**changed):
+    how = {"rates": [0.1] * 5, "at": (1,), **changed}
+    return checkpoints(Perceptrons("relu"), _start(), _samples(), _batches(), **how)
 
 
 @pytest.mark.parametrize(
@@ -296,16 +269,19 @@ def test_checkpoints_that_are_none_are_refused(changed, message):
         (lambda: ResidualPerceptrons("gelu", scale=1.0), "activation must be one of"),
         (lambda: Perceptrons("relu", "hinge"), "loss must be one of"),
         (lambda: Modules(nn.BatchNorm1d(3)), "running statistics"),
+        (lambda: _saved(at=()), "at must be rising numbers of steps from 0 to 5"),
+        (lambda: _saved(at=(6,)), "at must be rising"),
+        (lambda: _saved(decay=-0.1), "decay must be finite and not negative, got -0.1"),
     ],
 )
 def test_rules_and_stacks_that_make_no_sense_are_refused(make, message):
-    with pytest.raises(ValueError, match=message):
+    with refusal(message):
         make()
 
 
 def test_perceptrons_start_within_the_bounds_of_torch() -> None:
     for parameter, into in zip(
-        perceptrons_at_start([np.random.default_rng(0)], (40, 50, 9)), (40, 40, 50, 50), strict=True
+        perceptrons_at_start([default_rng(0)], (40, 50, 9)), (40, 40, 50, 50), strict=True
     ):
         assert 0.85 < parameter.abs().max() * into**0.5 <= 1.0
 

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from torch.testing import assert_close
 
 from simulate.training.lyapunov import lyapunov_exponents, mean_square_stable_rates, output_kernels
 from simulate.training.stacks import Perceptrons, perceptrons_at_start
@@ -39,7 +40,7 @@ def test_kernels_are_products_of_jacobians(networks):
     found = output_kernels(*networks)
     for network in range(2):
         rows = jacobian(networks, network)
-        torch.testing.assert_close(found[network].flatten(2).flatten(0, 1), rows @ rows.T)
+        assert_close(found[network].flatten(2).flatten(0, 1), rows @ rows.T)
 
 
 @pytest.mark.parametrize("share", [1.5, 3.0])
@@ -51,7 +52,7 @@ def test_full_batches_grow_by_the_factor_of_the_largest_eigenvalue(networks, sha
     batches = [CommonBatches(samples=SAMPLES, size=SAMPLES, seed=seed) for seed in (1, 2)]
     found = lyapunov_exponents(kernels, batches, rates=rates, steps=200, skip=3000)
     expected = (1 - rates * values).abs().amax(1, keepdim=True).log()
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
 
 def test_one_weight_and_batches_of_one_sample_give_the_mean_logarithm():
@@ -61,7 +62,7 @@ def test_one_weight_and_batches_of_one_sample_give_the_mean_logarithm():
     rates = torch.tensor([[0.2, 0.45, 0.8, 1.3]], dtype=torch.float64)
     found = lyapunov_exponents(kernels, [CommonBatches(samples=5, size=1)], rates=rates, steps=5)
     expected = (1 - rates[0, :, None] * x.square()).abs().log().mean(1)
-    torch.testing.assert_close(found[0], expected)
+    assert_close(found[0], expected)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -76,7 +77,7 @@ def test_at_the_stable_rate_the_second_moment_over_all_batches_keeps_its_size(ne
             seen[list(batch)] = 1.0
             steps.append(torch.eye(len(kernel)) - rate / size * kernel * seen.repeat_interleave(OUTPUTS))
         radius = torch.linalg.eigvals(torch.stack([torch.kron(s, s) for s in steps]).mean(0)).abs().max()
-        torch.testing.assert_close(radius.item(), 1.0, rtol=1e-5, atol=0)
+        assert_close(radius.item(), 1.0, rtol=1e-5, atol=0)
 
 
 def test_batches_larger_than_the_data_are_refused():

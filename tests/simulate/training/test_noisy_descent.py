@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.random import default_rng
 
 from simulate.training.noisy_descent import noisy_descent
 from simulate.training.stacks import Perceptrons, perceptrons_at_start
@@ -25,7 +26,7 @@ class UnitVector(np.random.Generator):
 
 @pytest.fixture
 def network():
-    start = perceptrons_at_start([np.random.default_rng(1)], (3, 4, 2), dtype=torch.float64)
+    start = perceptrons_at_start([default_rng(1)], (3, 4, 2), dtype=torch.float64)
     x = torch.randn(1, SAMPLES, 3, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     return Perceptrons("tanh", "squared error"), start, x, torch.tensor([[0, 1, 1, 0, 1]])
 
@@ -55,7 +56,7 @@ def test_noise_has_the_covariance_of_the_gradient_of_a_batch(network):
 def test_isotropic_noise_has_the_same_length_and_other_directions(network):
     mean = gradients_of_samples(network).mean(0)
     along, turned = (
-        moves(network, [np.random.default_rng(s) for s in range(40)], isotropic=isotropic) - mean
+        moves(network, [default_rng(s) for s in range(40)], isotropic=isotropic) - mean
         for isotropic in (False, True)
     )
     torch.testing.assert_close(turned.norm(dim=1), along.norm(dim=1))
@@ -71,4 +72,4 @@ def test_refusals(network, wrong, match):
     stack, start, x, y = network
     given = {"rate": RATE, "batch_size": SIZE, "steps": 1} | wrong
     with pytest.raises(ValueError, match=match):
-        noisy_descent(stack, start, x, y, streams=[np.random.default_rng(1)], **given)
+        noisy_descent(stack, start, x, y, streams=[default_rng(1)], **given)

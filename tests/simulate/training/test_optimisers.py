@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.linalg import eigvalsh
 from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import Block, fixture
@@ -42,7 +43,7 @@ def test_the_second_moment_stands_still_at_the_limit(name: str, batch: int) -> N
     steps = np.eye(len(moment)) - rate * batches
     assert_allclose(np.mean(steps @ moment @ steps, axis=0), moment, atol=1e-12)
     assert_allclose(np.trace(moment), 1.0)
-    assert np.linalg.eigvalsh(moment)[0] > -1e-12
+    assert eigvalsh(moment)[0] > -1e-12
     assert optimisers.moment_radius(batches, 1.001 * rate) > 1 + 1e-6
 
 
@@ -52,7 +53,7 @@ def test_population_rebuilds_its_samples() -> None:
     half = found.basis @ found.factors
     assert_allclose(half @ half.swapaxes(1, 2), matrices, atol=1e-12 * matrices.max())
     assert found.factors.shape[2] == 2
-    assert_allclose(found.values, np.linalg.eigvalsh(matrices.mean(axis=0))[::-1], rtol=1e-12)
+    assert_allclose(found.values, eigvalsh(matrices.mean(axis=0))[::-1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 5])  # a full batch is gradient descent
@@ -62,7 +63,7 @@ def test_whitened_square_and_quadratic_forms_are_those_of_the_samples(batch: int
     square = np.mean([h @ h for h in optimisers.all_batches(matrices, batch)], axis=0)
     values, vectors = np.linalg.eigh(matrices.mean(axis=0))
     root = vectors / np.sqrt(values) @ vectors.T
-    expected = np.linalg.eigvalsh(root @ square @ root)[-1]
+    expected = eigvalsh(root @ square @ root)[-1]
     assert_allclose(optimisers.whitened_square(population, batch), expected, rtol=1e-10)
 
     u = optimisers.trial_directions(population, top=2, heavy=3)
@@ -77,8 +78,8 @@ def test_trial_directions_are_top_and_heavy_eigenvectors() -> None:
     u = optimisers.trial_directions(optimisers.population(matrices), top=2, heavy=2)
     assert_allclose(np.linalg.norm(u, axis=1), 1.0)
     mean = matrices.mean(axis=0)
-    assert_allclose([v @ mean @ v for v in u[:2]], np.linalg.eigvalsh(mean)[:1:-1], rtol=1e-12)
-    tops = np.sort(np.linalg.eigvalsh(matrices)[:, -1])[::-1]
+    assert_allclose([v @ mean @ v for v in u[:2]], eigvalsh(mean)[:1:-1], rtol=1e-12)
+    tops = np.sort(eigvalsh(matrices)[:, -1])[::-1]
     assert_allclose([max(v @ m @ v for m in matrices) for v in u[2:]], tops[:2], rtol=1e-12)
     flat = optimisers.population([[[4.0]], [[0.0]]])  # a sample without curvature gives none
     assert_allclose(np.abs(optimisers.trial_directions(flat, top=0, heavy=2)), [[1.0]])

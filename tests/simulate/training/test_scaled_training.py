@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.testing import assert_close
 
 from simulate import networks
 from simulate.objectives.parameters import parametric
@@ -42,10 +43,10 @@ def test_steps_are_those_of_stochastic_gradient_descent(momentum: float, tempera
         optimiser.step()
     end = last(weights, batches, rate=0.1, steps=7, momentum=momentum, temperature=temperature)
     expected = [p.detach() for p in model.parameters()]
-    torch.testing.assert_close(list(end.parameters), expected, rtol=1e-12, atol=1e-13)
+    assert_close(list(end.parameters), expected, rtol=1e-12, atol=1e-13)
     assert not any(p.requires_grad for p in end.parameters)
-    torch.testing.assert_close(end.logits, model(batches[1][0]).detach())
-    torch.testing.assert_close(end.predictions, (end.logits / temperature).softmax(-1))
+    assert_close(end.logits, model(batches[1][0]).detach())
+    assert_close(end.predictions, (end.logits / temperature).softmax(-1))
 
 
 @pytest.mark.parametrize("alpha", [0.25, 2.0])
@@ -68,9 +69,7 @@ def test_every_rate_trains_a_network_of_its_own() -> None:
     together = last([torch.stack([w, w]) for w in weights], [(x, labels.expand(2, -1))], rate=rates, steps=4)
     for i, rate in enumerate(rates.tolist()):
         alone = last(weights, [(x, labels)], rate=rate, steps=4)
-        torch.testing.assert_close(
-            tuple(p[i] for p in together.parameters), alone.parameters, rtol=1e-12, atol=1e-13
-        )
+        assert_close(tuple(p[i] for p in together.parameters), alone.parameters, rtol=1e-12, atol=1e-13)
 
 
 def test_predictions_of_another_network_are_those_of_its_step() -> None:
@@ -91,4 +90,4 @@ def test_any_model_can_be_trained_and_is_left_as_it_was() -> None:
     nn.functional.cross_entropy(model(x), labels).backward()
     for found, p, old in zip(end.parameters, model.parameters(), before, strict=True):
         assert torch.equal(p, old)
-        torch.testing.assert_close(found, old - 0.01 * p.grad, rtol=1e-10, atol=1e-12)
+        assert_close(found, old - 0.01 * p.grad, rtol=1e-10, atol=1e-12)

@@ -16,6 +16,7 @@ from simulate.monte_carlo import Block, Point, stream
 from simulate.training import wide_training
 from simulate.wide import fisher_gram, signals
 from simulate.wide.signals import WideNetwork
+from tests.refusals import refusal
 
 
 def peak_bytes(function: Callable[[], object]) -> int:
@@ -68,9 +69,13 @@ def trained_by_hand(network: WideNetwork, activation: str, y: Tensor, rate: floa
     return losses
 
 
-@pytest.mark.parametrize("subtracted", [False, True])
+each_subtracted = pytest.mark.parametrize("subtracted", [False, True])
+each_widths_and_samples = pytest.mark.parametrize(("widths", "samples"), SHAPES)
+
+
+@each_subtracted
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize(("widths", "samples"), SHAPES)
+@each_widths_and_samples
 def test_steps_are_those_of_jacobians(
     widths: tuple[int, ...], samples: int, activation: str, subtracted: bool
 ) -> None:
@@ -84,8 +89,8 @@ def test_steps_are_those_of_jacobians(
         assert_allclose(run.losses[n, r], expected, rtol=1e-13, atol=1e-15)
 
 
-@pytest.mark.parametrize("subtracted", [False, True])
-@pytest.mark.parametrize(("widths", "samples"), SHAPES)
+@each_subtracted
+@each_widths_and_samples
 def test_sharpness_is_the_top_of_the_fisher_spectrum(
     widths: tuple[int, ...], samples: int, subtracted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,16 +187,14 @@ def test_what_cannot_be_trained_is_refused(changed: dict[str, Any], message: str
     given = {"activation": "relu", "targets": targets, "steps": 1, **changed}
     asked = wide_training.critical_rates if "halvings" in changed else wide_training.descend
     rates = {} if "halvings" in changed else {"rates": torch.ones(2, 1).double()}
-    with pytest.raises(ValueError, match=message):
+    with refusal(message):
         asked(network, **{**rates, **given})
 
 
 def test_runs_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     network, targets = networks((200, 200, 1), 300)
     monkeypatch.setattr(_memory, "available", lambda _: 1e6)
-    with pytest.raises(
-        ValueError, match="rates must be small enough for memory: 400 runs of 300 samples need"
-    ):
+    with refusal("rates must be small enough for memory: 400 runs of 300 samples need"):
         wide_training.descend(network, "relu", targets, rates=torch.ones(2, 200), steps=1)
 
 

@@ -85,7 +85,10 @@ def test_theorem_4_below_its_threshold_is_the_edge() -> None:
     assert_allclose(batch_overlap(1.5 * s, sigma=0.5, dim=300, **SIZES), 1 - 1 / 2.25, rtol=1e-12)
 
 
-@pytest.mark.parametrize("batch", [10, 25, 60])
+each_batch = pytest.mark.parametrize("batch", [10, 25, 60])
+
+
+@each_batch
 def test_ggn_outlier_solves_the_secular_equation_of_the_batch_noise(batch: int) -> None:
     """Spike eigenvalue - variance in a Marchenko-Pastur bulk of ratio P/b."""
     q = 50 * (1 / batch - 1 / 500)
@@ -150,7 +153,7 @@ def test_composition_from_the_true_spike() -> None:
     assert np.all(np.abs(direct[:, 1:3]) < np.abs(found[:, 1:3]))
 
 
-@pytest.mark.parametrize("batch", [10, 25, 60])
+@each_batch
 def test_ggn_factor_outlier_solves_the_determinant_equation_of_the_batch_noise(batch: int) -> None:
     """Spike lambda_1 - variance times z G (q G + (1 - q)/z) is 1 at the outlier."""
     q = 50 * (1 / batch - 1 / 500)

@@ -44,7 +44,10 @@ def ranks(inputs: int, widths: tuple[int, ...], samples: int, *, biases: bool) -
     return (*map(int, found), len(theta))
 
 
-@pytest.mark.parametrize("biases", [True, False])
+each_biases = pytest.mark.parametrize("biases", [True, False])
+
+
+@each_biases
 @pytest.mark.parametrize(("inputs", "widths"), [(7, (3, 3)), (6, (4, 3, 3)), (5, (4,)), (9, (2, 2, 2))])
 def test_one_sample_attains_its_bound(inputs: int, widths: tuple[int, ...], biases: bool) -> None:
     bound = sample_rank_bound(widths, biases=biases)
@@ -52,7 +55,7 @@ def test_one_sample_attains_its_bound(inputs: int, widths: tuple[int, ...], bias
     assert bound <= sample_rank_bound_of_paths(inputs, widths)
 
 
-@pytest.mark.parametrize("biases", [True, False])
+@each_biases
 def test_ranks_add_over_samples_up_to_the_symmetries(biases: bool) -> None:
     """A shift common to all logits is flat: one direction per input of the last layer, its bias included."""
     one, flat = sample_rank_bound((4, 3), biases=biases), 4 + biases

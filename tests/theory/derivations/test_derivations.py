@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import sympy
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from theory import (
@@ -40,7 +41,7 @@ def numeric(derivation: derivations.Derivation, *arguments: object) -> np.ndarra
 
 
 def test_moment_form_is_gamma_squared() -> None:
-    p = np.random.default_rng(0).dirichlet(np.ones(12), size=100)
+    p = default_rng(0).dirichlet(np.ones(12), size=100)
     found = numeric(derivations.gamma_squared_of_moments(), (p**2).sum(axis=-1), (p**3).sum(axis=-1))
 
     assert_allclose(found, softmax.gamma(p) ** 2, rtol=1e-12)
@@ -64,14 +65,14 @@ def test_equal_collapse_is_the_collapse_limit(members: int) -> None:
 
 
 def test_weighted_collapse_is_the_collapse_limit() -> None:
-    w = np.random.default_rng(1).uniform(size=(20, 6))
+    w = default_rng(1).uniform(size=(20, 6))
     found = numeric(derivations.collapse_limit_weighted(), (w**2).sum(axis=-1) / w.sum(axis=-1) ** 2)
 
     assert_allclose(found, softmax.collapse_limit(w) ** 2, rtol=1e-14)
 
 
 def test_expected_excess_is_the_numeric_function() -> None:
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     d, c, e, g = rng.integers(10, 500, 50), *rng.uniform(0.1, 5.0, (2, 50)), rng.uniform(1, 3, 50)
     found = numeric(derivations.excess_of_expectation(), d, c, e, g)
 
@@ -79,7 +80,7 @@ def test_expected_excess_is_the_numeric_function() -> None:
 
 
 def test_finite_sample_excess_is_the_numeric_function() -> None:
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     d, c, e = rng.integers(2, 500, 50), *rng.uniform(0.1, 5.0, (2, 50))
     mean = rng.uniform(1, 3, 50)
     own = mean * rng.uniform(1, 20, 50)
@@ -301,7 +302,10 @@ def test_correlations_of_critical_relu_join_by_a_power(distance: float) -> None:
     assert_allclose(gap, numeric(wide.relu_correlation_map(), distance), rtol=distance**1.5)
 
 
-@pytest.mark.parametrize("depth", [2, 3, 9])
+each_depth = pytest.mark.parametrize("depth", [2, 3, 9])
+
+
+@each_depth
 def test_constant_of_critical_relu(depth: int) -> None:
     kappas = fisher.kappas("relu", depth=depth, weight_variance=2.0, bias_variance=0.0)
     assert_allclose(kappas.kappa1, numeric(wide.critical_relu_kappa(), depth), rtol=1e-14)
@@ -312,7 +316,7 @@ def test_normalisation_leaves_two_directions_less() -> None:
     assert rank.expression.subs(rank.symbols[0], 6) == fisher.layer_norm_rank(6)
 
 
-@pytest.mark.parametrize("depth", [2, 3, 9])
+@each_depth
 def test_constants_of_linear_networks(depth: int) -> None:
     found = fisher.fluctuation_constants(
         "linear", depth=depth, outputs=1, weight_variance=1.3, bias_variance=0.4

@@ -26,7 +26,10 @@ SIZE = {"width": 300, "samples": 200, "outputs": 3}
 # ------------------------------------------------------------------------------------------- eq. (17)
 
 
-@pytest.mark.parametrize("setting", [RELU, TANH], ids=["relu", "tanh"])
+each_setting = pytest.mark.parametrize("setting", [RELU, TANH], ids=["relu", "tanh"])
+
+
+@each_setting
 def test_largest_at_fixed_samples_is_the_trace_over_what_is_left(setting: dict[str, Any]) -> None:
     size = {"width": 300, "samples": 7}
     statistics = fisher.mean_subtracted_statistics(**setting, **size, outputs=5, finite_width=True)
@@ -44,7 +47,7 @@ def test_one_sample_leaves_nothing_and_two_leave_half() -> None:
 # ------------------------------------------------------------------------------------------ deviations
 
 
-@pytest.mark.parametrize("setting", [RELU, TANH], ids=["relu", "tanh"])
+@each_setting
 def test_output_variance_is_that_of_the_last_kernel(setting: dict[str, Any]) -> None:
     q = order_parameters(**setting)
     gap = setting["weight_variance"] * (q.q_hat_t[-1] - q.q_hat_st[-1])
@@ -55,7 +58,7 @@ def test_output_variance_is_that_of_the_last_kernel(setting: dict[str, Any]) -> 
 # ------------------------------------------------------------------------------------------ statistics
 
 
-@pytest.mark.parametrize("setting", [RELU, TANH], ids=["relu", "tanh"])
+@each_setting
 def test_unit_deviations_are_mean_subtraction(setting: dict[str, Any]) -> None:
     for finite in (False, True):
         expected = fisher.mean_subtracted_statistics(**setting, **SIZE, finite_width=finite)

@@ -6,6 +6,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from scipy import integrate
 
@@ -32,7 +33,7 @@ RELU = {"activation": "relu", **SETTINGS["relu"]}
 
 
 def drawn(samples: int, outputs: int, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     return rng.standard_normal((samples, outputs)) + rng.standard_normal(outputs)
 
 
@@ -165,10 +166,13 @@ def test_a_constant_layer_cannot_be_normalised() -> None:
         layer_norm_kappas(zero, depth=3, weight_variance=1.0, bias_variance=0.0)
 
 
-@pytest.mark.parametrize("outputs", [2, 3, 6])
+each_outputs = pytest.mark.parametrize("outputs", [2, 3, 6])
+
+
+@each_outputs
 def test_the_rank_is_that_of_the_derivative_of_the_normalisation(outputs: int) -> None:
     """Central differences of (u - mean) / deviation."""
-    u, step = np.random.default_rng(5).normal(size=outputs), 1e-6
+    u, step = default_rng(5).normal(size=outputs), 1e-6
 
     def normalised(x: np.ndarray) -> np.ndarray:
         return (x - x.mean()) / x.std()
@@ -218,11 +222,11 @@ def test_heavy_tails_have_no_expectation() -> None:
     assert all(map(math.isfinite, found[6]))
 
 
-@pytest.mark.parametrize("outputs", [2, 3, 6])
+@each_outputs
 def test_distribution_of_the_inverse_variance_by_drawing_outputs(outputs: int) -> None:
     """Outputs less their mean, of variance w + b: the normalised units below them have mean square 1."""
     w, b = 1.5, 0.4
-    drawn = math.sqrt(w + b) * np.random.default_rng(7).standard_normal((20_000, outputs))
+    drawn = math.sqrt(w + b) * default_rng(7).standard_normal((20_000, outputs))
     inverse = 1 / drawn.var(axis=1)
     at = np.quantile(inverse, [0.05, 0.3, 0.6, 0.9, 0.99])
     found = inverse_variance_cdf(at, "linear", depth=2, outputs=outputs, weight_variance=w, bias_variance=b)

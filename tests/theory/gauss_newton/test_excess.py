@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from scipy import stats
 
@@ -11,7 +12,7 @@ from theory import gauss_newton, softmax
 
 
 def test_excess_of_a_spectrum_is_that_of_the_matrix() -> None:
-    a = np.random.default_rng(0).standard_normal((3, 6, 6))
+    a = default_rng(0).standard_normal((3, 6, 6))
     a += np.swapaxes(a, 1, 2) + 1.5 * np.eye(6)
     dense = np.trace(a, axis1=1, axis2=2) / np.linalg.norm(a, axis=(1, 2))
 
@@ -22,7 +23,7 @@ def test_excess_of_a_spectrum_is_that_of_the_matrix() -> None:
 @pytest.mark.parametrize("rank", [1, 2, 7])
 def test_largest_excess_is_reached_by_equal_eigenvalues_alone(rank: int) -> None:
     largest = gauss_newton.largest_excess(rank)
-    drawn = np.random.default_rng(1).standard_normal((500, rank)) + 2
+    drawn = default_rng(1).standard_normal((500, rank)) + 2
 
     assert_allclose(gauss_newton.spectrum_excess([0.3] * rank + [0.0] * 5), largest, rtol=1e-14)
     assert np.all(gauss_newton.spectrum_excess(drawn) <= largest * (1 + 1e-14))
@@ -46,9 +47,9 @@ def test_ceiling_is_the_limit_of_equation_8_in_high_dimension(
 
 
 def test_gradient_weights_and_their_norm() -> None:
-    predicted, prior = np.random.default_rng(2).dirichlet(np.ones(5), size=(2, 3))
+    predicted, prior = default_rng(2).dirichlet(np.ones(5), size=(2, 3))
     weights = gauss_newton.expected_gradient_weights(predicted, prior)
-    frame = np.linalg.qr(np.random.default_rng(3).standard_normal((8, 5)))[0]
+    frame = np.linalg.qr(default_rng(3).standard_normal((8, 5)))[0]
 
     mean = weights @ (frame * np.sqrt(8) * 0.7).T
     norm = gauss_newton.expected_gradient_norm(predicted, prior, dim=8, sigma_c=0.7)
@@ -66,7 +67,10 @@ MATRIX = np.array(
 )
 
 
-@pytest.mark.parametrize("matrix", [MATRIX, MATRIX @ MATRIX, np.diag([3.0, -1.0])])
+each_matrix = pytest.mark.parametrize("matrix", [MATRIX, MATRIX @ MATRIX, np.diag([3.0, -1.0])])
+
+
+@each_matrix
 def test_variance_over_normal_probes_by_quadrature(matrix: np.ndarray) -> None:
     """Three nodes a component are exact: the square of the form has degree four."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(3)
@@ -79,7 +83,7 @@ def test_variance_over_normal_probes_by_quadrature(matrix: np.ndarray) -> None:
     assert_allclose(gauss_newton.normal_probe_variance(np.square(matrix).sum()), variance, rtol=1e-12)
 
 
-@pytest.mark.parametrize("matrix", [MATRIX, MATRIX @ MATRIX, np.diag([3.0, -1.0])])
+@each_matrix
 def test_variance_over_all_signs(matrix: np.ndarray) -> None:
     signs = np.array(list(product((-1.0, 1.0), repeat=len(matrix))))
     forms = ((signs @ matrix) * signs).sum(axis=1)

@@ -4,6 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from theory import gauss_newton, softmax
@@ -14,7 +15,7 @@ law = settings(deadline=None, max_examples=50, derandomize=True)
 def expected_matrix(p: np.ndarray, *, dim: int, sigma_c: float, sigma_e: float) -> np.ndarray:
     """C^T M C + (1 - |p|^2) sigma_e^2 I with orthogonal C of rows of length sqrt(d) sigma_c, not Eq. (7)."""
     classes = p.shape[-1]
-    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(dim, dim)))[0][:classes]
+    rotation = np.linalg.qr(default_rng(0).normal(size=(dim, dim)))[0][:classes]
     C = np.sqrt(dim) * sigma_c * rotation
     M = np.diag(p) - np.outer(p, p)
     return C.T @ M @ C + (1 - p @ p) * sigma_e**2 * np.eye(dim)
@@ -37,7 +38,7 @@ PARAMETERS = [
 def test_eigenvalues_and_excess_are_those_of_the_expected_matrix(
     classes: int, dim: int, sigma_c: float, sigma_e: float
 ) -> None:
-    p = np.random.default_rng(classes).dirichlet(np.ones(classes))
+    p = default_rng(classes).dirichlet(np.ones(classes))
     scales = {"dim": dim, "sigma_c": sigma_c, "sigma_e": sigma_e}
     matrix = expected_matrix(p, **scales)
     dense = np.linalg.eigvalsh(matrix)[::-1]
@@ -71,7 +72,7 @@ def test_excess_agrees_with_60_digits(g: float, d: int, c: float, e: float) -> N
 
 def test_hessian_excess_of_a_sum_with_traceless_orthogonal_part() -> None:
     """G diagonal and the rest off-diagonal: zero trace and zero inner product, so that it is exact."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     G = np.diag(rng.uniform(size=8))
     rest = np.triu(rng.normal(size=(8, 8)), 1)
     rest = rest + rest.T

@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from theory import gauss_newton, softmax
@@ -11,7 +12,7 @@ from theory.gauss_newton.projection import _mean_inverse_count
 
 def matrix(seed: int, size: int) -> np.ndarray:
     """Random, with a strong diagonal, so that the axes matter."""
-    H = np.random.default_rng(seed).normal(size=(size, size))
+    H = default_rng(seed).normal(size=(size, size))
     return H + H.T + np.diag(np.linspace(-6, 24, size))
 
 
@@ -29,7 +30,7 @@ def sparse_frame(rng: np.random.Generator, rows: int, columns: int) -> np.ndarra
 
 
 def test_sparse_moments_are_the_means_over_frames_and_not_those_of_haar() -> None:
-    H, rng, size, dim = matrix(2, 30), np.random.default_rng(3), 30, 4
+    H, rng, size, dim = matrix(2, 30), default_rng(3), 30, 4
     frames = [sparse_frame(rng, size, dim) for _ in range(4000)]
     projected = [R.T @ H @ R for R in frames]
     squares = np.array([np.square(A).sum() for A in projected])
@@ -75,7 +76,7 @@ def test_projected_excess_is_that_of_the_haar_moments(dim: int) -> None:
 def test_noise_floor_at_any_size_agrees_with_draws_and_vanishes_in_the_whole_space() -> None:
     H = matrix(4, 12)
     H -= np.eye(12) * np.trace(H) / 12
-    R = np.linalg.qr(np.random.default_rng(5).normal(size=(4000, 12, 5)))[0]
+    R = np.linalg.qr(default_rng(5).normal(size=(4000, 12, 5)))[0]
     traces = np.trace(np.swapaxes(R, 1, 2) @ H @ R, axis1=1, axis2=2)
     square = gauss_newton.haar_moments(0.0, np.square(H).sum(), dim=5, parameters=12).squared_norm
 
@@ -87,14 +88,14 @@ def test_noise_floor_at_any_size_agrees_with_draws_and_vanishes_in_the_whole_spa
     )
 
 
-PROBABILITIES = np.random.default_rng(7).dirichlet([0.3, 1.0, 2.0], size=4)
+PROBABILITIES = default_rng(7).dirichlet([0.3, 1.0, 2.0], size=4)
 
 
 @pytest.mark.parametrize("samples", [1, 2, 4])
 @pytest.mark.parametrize("orthogonal", [False, True])
 def test_finite_sample_excess_is_that_of_drawn_matrices(samples: int, orthogonal: bool) -> None:
     """20 000 draws of the model in six dimensions; residuals are the larger part."""
-    rng, d, c, e = np.random.default_rng(8), 6, 0.8, 1.3
+    rng, d, c, e = default_rng(8), 6, 0.8, 1.3
     p = PROBABILITIES[:samples]
     C = c * rng.normal(size=(20_000, 1, 3, d))
     if orthogonal:
@@ -110,7 +111,7 @@ def test_finite_sample_excess_is_that_of_drawn_matrices(samples: int, orthogonal
 
 
 def test_squared_gradient_norm_is_the_mean_over_draws() -> None:
-    rng, d, N, c, e = np.random.default_rng(9), 5, 12, 0.7, 1.9
+    rng, d, N, c, e = default_rng(9), 5, 12, 0.7, 1.9
     p, y = rng.dirichlet(np.ones(4), size=N), np.eye(4)[rng.integers(0, 4, N)]
     C, E = c * rng.normal(size=(8000, 1, 4, d)), e * rng.normal(size=(8000, N, 4, d))
     g = np.einsum("nk,rnki->ri", p - y, C + E) / N

@@ -93,7 +93,10 @@ def test_the_worst_eigenvalue_is_an_end_of_the_interval(
     assert_allclose(found, inside, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("largest", "smallest"), INTERVALS)
+each_largest_and_smallest = pytest.mark.parametrize(("largest", "smallest"), INTERVALS)
+
+
+@each_largest_and_smallest
 def test_contractions_of_the_named_constants(largest: float, smallest: float) -> None:
     ends = {"largest": largest, "smallest": smallest}
     for name, method in (
@@ -107,7 +110,7 @@ def test_contractions_of_the_named_constants(largest: float, smallest: float) ->
         assert_allclose(found, constants.contraction, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("largest", "smallest"), INTERVALS)
+@each_largest_and_smallest
 def test_no_other_nesterov_is_faster(largest: float, smallest: float) -> None:
     best = learning_rates.best_nesterov(largest, smallest)
     for a in (0.95, 1.0, 1.05):

@@ -65,7 +65,10 @@ def test_moments_are_the_published_ones(
     assert_allclose(law.var(), law.moment(2) - m * m, rtol=1e-14)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+each_law = pytest.mark.parametrize("law", LAWS, ids=repr)
+
+
+@each_law
 def test_high_moments_come_from_the_right_tail(law: TracyWidom) -> None:
     x = np.linspace(0, 65, 20001)
     body = np.exp(150 * np.log(np.maximum(x, 1e-300)) + law.logpdf(x)).sum() * (x[1] - x[0])
@@ -75,7 +78,7 @@ def test_high_moments_come_from_the_right_tail(law: TracyWidom) -> None:
         law.moment(1000)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@each_law
 def test_pieces_meet(law: TracyWidom) -> None:
     for s in [FAR_LEFT, SPLIT, FAR_RIGHT]:
         around = np.nextafter(s, [-np.inf, s, np.inf])
@@ -84,7 +87,7 @@ def test_pieces_meet(law: TracyWidom) -> None:
         assert np.all(np.diff(law.ppf(law.cdf(s) + np.arange(-3, 4) * 1e-12)) > 0)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@each_law
 def test_quantiles_invert_the_distribution_in_both_tails(law: TracyWidom) -> None:
     tails = 10.0 ** -np.linspace(0.01, 307, 400)
     u = np.linspace(1e-3, 1 - 1e-3, 1999)
@@ -101,7 +104,7 @@ def test_quantiles_invert_the_distribution_in_both_tails(law: TracyWidom) -> Non
     assert_array_equal(law.isf([1.0, 0.0]), law.support())
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@each_law
 def test_the_line_has_no_end(law: TracyWidom) -> None:
     far = np.array([-np.inf, -1e300, -1e3, 1e3, 1e300, np.inf])
 
@@ -116,7 +119,7 @@ def test_the_line_has_no_end(law: TracyWidom) -> None:
     assert law.edges == law.support() == (-math.inf, math.inf) and law.atom == 0.0
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@each_law
 def test_density_is_the_slope_of_the_distribution(law: TracyWidom) -> None:
     x = np.linspace(-9, 8, 69)
     slope = (law.cdf(x + 1e-4) - law.cdf(x - 1e-4)) / 2e-4

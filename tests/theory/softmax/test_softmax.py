@@ -4,6 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from theory import softmax
@@ -57,13 +58,13 @@ def reference_from_logits(z: np.ndarray, temperature: float) -> mpmath.mpf:
 
 
 def random_logits(count: int) -> list[np.ndarray]:
-    rng = np.random.default_rng(7)
+    rng = default_rng(7)
     return [rng.normal(size=rng.integers(2, 30)) * 10 ** rng.uniform(-3, 4) for _ in range(count)]
 
 
 class TestCovariance:
     def test_is_diag_minus_outer_product(self) -> None:
-        p = np.random.default_rng(0).dirichlet(np.ones(6), size=(2, 3))
+        p = default_rng(0).dirichlet(np.ones(6), size=(2, 3))
         dense = p[..., None] * np.eye(6) - p[..., :, None] * p[..., None, :]
 
         assert_allclose(softmax.covariance(p), dense, atol=1e-16)
@@ -104,7 +105,7 @@ class TestEigenvalues:
     @pytest.mark.parametrize("spread", [1e-3, 1e-6, 1e-9, 1e-12])
     def test_bracket_a_root_between_near_ties(self, spread: float) -> None:
         """The poles on both sides are as near as the spread, where an iteration is tempted to stop early."""
-        weights = 1 + spread * np.random.default_rng(5).normal(size=(20, 5))
+        weights = 1 + spread * default_rng(5).normal(size=(20, 5))
         for p in weights / weights.sum(axis=1, keepdims=True):
             poles = sorted((mpmath.mpf(float(x)) for x in p), reverse=True)
             assert_roots(softmax.eigenvalues(p), poles)
@@ -168,7 +169,7 @@ class TestGamma:
 class TestGammaOfBatch:
     @pytest.mark.parametrize("classes", [3, 40, 400])
     def test_is_that_of_the_mean_matrix(self, classes: int) -> None:
-        p = np.random.default_rng(6).dirichlet(np.full(classes, 0.5), size=(2, 7))
+        p = default_rng(6).dirichlet(np.full(classes, 0.5), size=(2, 7))
         mean = softmax.covariance(p).mean(axis=-3)
         expected = np.trace(mean, axis1=-2, axis2=-1) / np.linalg.norm(mean, axis=(-2, -1))
 

@@ -5,6 +5,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from theory import softmax
@@ -28,7 +29,7 @@ def dense(z: np.ndarray, temperature: float) -> tuple[float, float]:
 @pytest.mark.parametrize("case", range(24))
 def test_from_logits_agrees_with_60_digits(case: int) -> None:
     """Gaps of a million in a third of the cases: members are told apart by differences of gaps."""
-    rng = np.random.default_rng(case)
+    rng = default_rng(case)
     z = rng.normal(size=(rng.integers(1, 5), rng.integers(2, 5))) * 10 ** rng.uniform(-2, 3)
     temperature = 10 ** rng.uniform(-2, 2)
     if case % 3 == 0:
@@ -40,7 +41,7 @@ def test_from_logits_agrees_with_60_digits(case: int) -> None:
 
 
 def test_agrees_with_the_values_from_logits_and_for_many_classes() -> None:
-    z = 2 * np.random.default_rng(0).normal(size=(3, 20, 400))
+    z = 2 * default_rng(0).normal(size=(3, 20, 400))
     p = np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)
 
     found = softmax.batch_gammas(p)
@@ -56,7 +57,7 @@ def test_of_one_saturated_batch_the_smallest_gap_decides() -> None:
 
 
 def test_temperature_is_one_for_each_batch() -> None:
-    z = np.random.default_rng(1).normal(size=(2, 5, 3))
+    z = default_rng(1).normal(size=(2, 5, 3))
     found = softmax.batch_gammas_from_logits(z, temperature=[[0.5], [2.0], [7.0]])
 
     assert found.mean.shape == found.separate.shape == (3, 2)
@@ -128,7 +129,7 @@ def test_slope_keeps_its_digits_at_high_temperatures(z: list[float], temperature
 
 @pytest.mark.parametrize("classes", [3, 4, 10])
 def test_discordance_is_that_of_random_pairs(classes: int) -> None:
-    p = np.random.default_rng(classes).dirichlet(np.ones(classes), size=(2, 200_000))
+    p = default_rng(classes).dirichlet(np.ones(classes), size=(2, 200_000))
     entropy, gamma = -(p * np.log(p)).sum(-1), softmax.gamma(p)
     drawn = (entropy[0] - entropy[1]) * (gamma[0] - gamma[1]) < 0
 

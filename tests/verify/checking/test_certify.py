@@ -12,6 +12,7 @@ from torch import nn
 
 import losscurv
 from simulate.objectives import Objective
+from tests.refusals import refusal
 from tests.verify.practice.small_measurements import K, N, small_data, small_net
 from verify.practice.certify import Certificate, certify
 
@@ -48,6 +49,9 @@ def largest_in_modulus(count: int) -> np.ndarray:
     return values[np.argsort(-np.abs(values))[:count]]
 
 
+TRACE, NORM, DENSITY, OPERATOR = (
+    {"quantity": name} for name in ("trace", "frobenius norm", "density", "operator")
+)
 RIGHT = {
     "a float": (lambda: float(eigenvalues()[0]), {}),
     "a tensor": (lambda: torch.linalg.eigvalsh(dense())[-3:], {}),
@@ -55,21 +59,18 @@ RIGHT = {
     "single precision": (lambda: eigenvalues()[:2].astype(np.float32), {}),
     "the lower end": (lambda: eigenvalues()[-2:], {"which": "SA"}),
     "modulus": (lambda: largest_in_modulus(4), {"which": "LM"}),
-    "every one": (lambda: eigenvalues(), {"which": "LM"}),
-    "trace": (lambda: dense().trace(), {"quantity": "trace"}),
-    "trace of G": (
-        lambda: dense("gauss_newton").trace(),
-        {"quantity": "trace", "matrix": "gauss_newton"},
-    ),
-    "norm": (lambda: dense("fisher").norm(), {"quantity": "frobenius norm", "matrix": "fisher"}),
-    "density": (density, {"quantity": "density"}),
-    "runs": (lambda: [2 * [part.tolist()] for part in density()], {"quantity": "density"}),
-    "dense": (lambda: dense(), {"quantity": "operator"}),
-    "numpy": (lambda: dense().numpy(), {"quantity": "operator"}),
-    "scipy": (lambda: aslinearoperator(dense().numpy()), {"quantity": "operator"}),
-    "ours": (lambda: losscurv.hessian(objective()), {"quantity": "operator"}),
-    "function": (lambda: lambda v: dense() @ v, {"quantity": "operator"}),
-    "function of arrays": (lambda: lambda v: dense().numpy() @ v.numpy(), {"quantity": "operator"}),
+    "every one": (eigenvalues, {"which": "LM"}),
+    "trace": (lambda: dense().trace(), TRACE),
+    "trace of G": (lambda: dense("gauss_newton").trace(), TRACE | {"matrix": "gauss_newton"}),
+    "norm": (lambda: dense("fisher").norm(), NORM | {"matrix": "fisher"}),
+    "density": (density, DENSITY),
+    "runs": (lambda: [2 * [part.tolist()] for part in density()], DENSITY),
+    "dense": (dense, OPERATOR),
+    "numpy": (lambda: dense().numpy(), OPERATOR),
+    "scipy": (lambda: aslinearoperator(dense().numpy()), OPERATOR),
+    "ours": (lambda: losscurv.hessian(objective()), OPERATOR),
+    "function": (lambda: lambda v: dense() @ v, OPERATOR),
+    "function of arrays": (lambda: lambda v: dense().numpy() @ v.numpy(), OPERATOR),
 }
 
 
@@ -90,52 +91,31 @@ def off_by(k: int, factor: float) -> np.ndarray:
 SUM = ": the loss was probably summed over samples"
 WRONG = {
     "1 % high": (lambda: off_by(0, 1.01), {}, ""),
-    "1 % low": (lambda: off_by(0, 0.99), {}, ""),
     "the third": (lambda: off_by(2, 1.01), {}, ""),
     "second missed": (lambda: eigenvalues()[[0, 2, 3]], {}, ""),
     "wrong end": (lambda: eigenvalues()[0], {"which": "SA"}, ""),
     "times N": (lambda: N * eigenvalues()[:2], {}, f"equals the value times N = {N}{SUM}"),
     "over N": (lambda: eigenvalues()[:2] / N, {}, "equals the value times 1 / (N) = 0.1111"),
-    "twice": (lambda: 2 * dense().norm(), {"quantity": "frobenius norm"}, "equals the value times 2 = 2"),
-    "times C": (lambda: K * dense().trace(), {"quantity": "trace"}, "equals the value times C = 3"),
+    "twice": (lambda: 2 * dense().norm(), NORM, "equals the value times 2 = 2"),
+    "times C": (lambda: K * dense().trace(), TRACE, "equals the value times C = 3"),
     "half the sum": (
         lambda: N * K / 2 * dense().trace(),
-        {"quantity": "trace"},
+        TRACE,
         f"equals the value times N C / 2 = 13.5{SUM}",
     ),
-    "another matrix": (lambda: dense("gauss_newton").trace(), {"quantity": "trace"}, ""),
-    "sign": (
-        lambda: lambda v: -(dense() @ v),
-        {"quantity": "operator"},
-        "equals the value times the sign = -1",
-    ),
-    "operator times N": (
-        lambda: N * dense(),
-        {"quantity": "operator"},
-        f"equals the value times N = {N}{SUM}",
-    ),
-    "operator of another matrix": (lambda: dense("gauss_newton"), {"quantity": "operator"}, ""),
-    "one entry": (
-        lambda: dense() + torch.eye(len(dense()))[0].diag() * dense().norm(),
-        {"quantity": "operator"},
-        "",
-    ),
-    "weights": (
-        lambda: (density()[0], 40 * density()[1]),
-        {"quantity": "density"},
-        "the weights sum to 40 instead of 1",
-    ),
-    "nodes": (
-        lambda: (N * density()[0], density()[1]),
-        {"quantity": "density"},
-        f"equals the value times N = {N}{SUM}",
-    ),
-    "not symmetric": (lambda: dense().triu(), {"quantity": "operator"}, ""),
-    "shifted": (lambda: (density()[0] + 0.2, density()[1]), {"quantity": "density"}, ""),
-    "no outlier": (lambda: (density()[0][1:], np.full(38, 1 / 38)), {"quantity": "density"}, ""),
+    "another matrix": (lambda: dense("gauss_newton").trace(), TRACE, ""),
+    "sign": (lambda: lambda v: -(dense() @ v), OPERATOR, "equals the value times the sign = -1"),
+    "operator times N": (lambda: N * dense(), OPERATOR, f"equals the value times N = {N}{SUM}"),
+    "operator of another matrix": (lambda: dense("gauss_newton"), OPERATOR, ""),
+    "one entry": (lambda: dense() + torch.eye(len(dense()))[0].diag() * dense().norm(), OPERATOR, ""),
+    "weights": (lambda: (density()[0], 40 * density()[1]), DENSITY, "the weights sum to 40 instead of 1"),
+    "nodes": (lambda: (N * density()[0], density()[1]), DENSITY, f"equals the value times N = {N}{SUM}"),
+    "not symmetric": (lambda: dense().triu(), OPERATOR, ""),
+    "shifted": (lambda: (density()[0] + 0.2, density()[1]), DENSITY, ""),
+    "no outlier": (lambda: (density()[0][1:], np.full(38, 1 / 38)), DENSITY, ""),
     "a node beyond": (
         lambda: (np.r_[density()[0], 1.5 * eigenvalues()[0]], np.r_[density()[1], 0.0]),
-        {"quantity": "density"},
+        DENSITY,
         "",
     ),
 }
@@ -149,13 +129,10 @@ def test_planted_errors_are_called_wrong(name: str) -> None:
     assert found.deviation[0] > 0 and f"wrong by at least {found.deviation[0]:.2g}" in repr(found)
 
 
-def test_a_deviation_is_that_of_the_worst_number() -> None:
+def test_a_deviation_is_that_of_the_worst_number_and_the_tolerance_decides() -> None:
     values = eigenvalues()
     least, most = certify(off_by(1, 1.1), objective()).deviation
     assert_allclose([least, most], 0.1 * values[1] / values[0], rtol=0.01)
-
-
-def test_the_tolerance_decides() -> None:
     assert certify(off_by(0, 1.01), objective(), tolerance=0.02).verdict == "right"
 
 
@@ -189,17 +166,16 @@ def test_a_small_budget_leaves_it_undecided() -> None:
 def test_intervals_hold_the_true_value(quantity: str) -> None:
     """Over 60 seeds each; of 100 an interval may miss one, and none does."""
     true = dense(of=wide)
-    other = true + 0.1 * torch.eye(len(true))
     claimed: Any = {
         "trace": true.trace(),
         "frobenius norm": true.norm(),
         "density": density(wide),
-        "operator": other,
+        "operator": true + 0.1 * torch.eye(len(true)),
         "eigenvalues": eigenvalues(wide)[:2],
     }[quantity]
     for seed in range(60):
         found = certify(claimed, wide(), quantity=quantity, budget=100, seed=seed)
-        off = float((other - true).norm() / true.norm()) if quantity == "operator" else 0.0
+        off = float((claimed - true).norm() / true.norm()) if quantity == "operator" else 0.0
         assert found.deviation[0] <= off + 1e-9 and off <= found.deviation[1], (seed, found)
 
 
@@ -242,9 +218,7 @@ def test_single_precision_is_not_called_wrong() -> None:
         (1.0, {"quantity": "sharpness"}, "quantity must be one of eigenvalues, trace"),
         (1.0, {"matrix": "kfac"}, "matrix must be one of hessian, gauss_newton, fisher, got 'kfac'"),
         (1.0, {"which": "BE"}, "which must be one of LA, SA, LM, got 'BE'"),
-        (1.0, {"tolerance": -1.0}, "tolerance must be finite and positive"),
         (1.0, {"tolerance": 0.0}, "tolerance must be finite and positive"),
-        (1.0, {"budget": -1.0}, "budget of -1 passes does not allow"),
         (1.0, {"budget": 7.0}, "budget of 7 passes does not allow"),
         (1.0, {"budget": 20.0, "quantity": "trace"}, "budget of 20 passes does not allow"),
         (np.nan, {}, "claimed must be real numbers, at most one for each parameter, got float"),
@@ -252,23 +226,19 @@ def test_single_precision_is_not_called_wrong() -> None:
         (np.ones(40), {}, r"at most one for each parameter, got ndarray of shape \(40,\)"),
         (lambda v: v, {}, "claimed must be real numbers, at most one for each parameter, got function"),
         (1j, {}, "claimed must be real numbers"),
-        (np.ones(3), {"quantity": "trace"}, r"claimed must be one real number, got ndarray of shape \(3,\)"),
-        (1.0, {"quantity": "density"}, "claimed must be nodes and weights of one shape"),
-        ((np.ones(3), np.ones(4)), {"quantity": "density"}, "nodes and weights of one shape"),
-        ((np.ones(4), np.ones((4, 4))), {"quantity": "density"}, "nodes and weights of one shape"),
-        (1.0, {"quantity": "operator"}, "claimed must be a function of a vector or .* numbers, got float"),
-        (np.eye(5), {"quantity": "operator"}, r"or \(39, 39\) numbers, got Tensor of shape \(5, 5\)"),
-        (lambda v: v[:3], {"quantity": "operator"}, "operator must return products shaped like its vectors"),
-        (lambda v: v * np.inf, {"quantity": "operator"}, "operator must return finite products"),
+        (np.ones(3), TRACE, r"claimed must be one real number, got ndarray of shape \(3,\)"),
+        (1.0, DENSITY, "claimed must be nodes and weights of one shape"),
+        ((np.ones(4), np.ones((4, 4))), DENSITY, "nodes and weights of one shape"),
+        (1.0, OPERATOR, "claimed must be a function of a vector or .* numbers, got float"),
+        (np.eye(5), OPERATOR, r"or \(39, 39\) numbers, got Tensor of shape \(5, 5\)"),
+        (lambda v: v[:3], OPERATOR, "operator must return products shaped like its vectors"),
+        (lambda v: v * np.inf, OPERATOR, "operator must return finite products"),
     ],
 )
 def test_refusals(claimed: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with refusal(message):
         certify(claimed, objective(), **options)
-
-
-def test_it_takes_an_objective() -> None:
-    with pytest.raises(ValueError, match="certify"):
+    with refusal("certify"):
         certify(1.0, small_net(nn.Tanh()))  # type: ignore[arg-type]
 
 

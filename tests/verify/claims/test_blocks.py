@@ -1,7 +1,7 @@
 """Blocks share nothing but their stream, and nothing is computed in single precision unannounced."""
 
-import dataclasses
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,15 +90,15 @@ def test_what_is_announced_is_in_single_precision_and_alone() -> None:
 
 @pytest.mark.parametrize("simulate", [one_draw_for_all, less_the_mean_of_the_block])
 def test_what_a_block_shares_is_seen(simulate: Any) -> None:
-    assert swapped(dataclasses.replace(SMALL, simulate=own), SMALL.points[0]).moved == 0
-    found = swapped(dataclasses.replace(SMALL, simulate=simulate), SMALL.points[0])
+    assert swapped(replace(SMALL, simulate=own), SMALL.points[0]).moved == 0
+    found = swapped(replace(SMALL, simulate=simulate), SMALL.points[0])
     assert found.moved > SAME and found.score == "mean"
 
 
 @pytest.mark.parametrize("simulate", [rounded, in_a_list])
 def test_single_precision_is_seen(simulate: Any) -> None:
-    assert not swapped(dataclasses.replace(SMALL, simulate=own), SMALL.points[0]).single
-    assert swapped(dataclasses.replace(SMALL, simulate=simulate), SMALL.points[0]).single
+    assert not swapped(replace(SMALL, simulate=own), SMALL.points[0]).single
+    assert swapped(replace(SMALL, simulate=simulate), SMALL.points[0]).single
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_the_sweep_ends_with_what_it_found(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    swept = dataclasses.replace(SMALL, simulate=simulate, single=single)
+    swept = replace(SMALL, simulate=simulate, single=single)
     monkeypatch.setattr(blocks, "experiments", lambda _: [swept])
     assert blocks.main([]) == status
     assert ("toy/blocks at Point(n=24): mean moves by" in capsys.readouterr().out) == (

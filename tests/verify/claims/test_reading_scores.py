@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from simulate import networks
@@ -51,7 +52,7 @@ def test_edges_are_read_off_to_parts_of_a_step_on_either_network(monkeypatch: py
 
 def test_gradients_of_a_balanced_batch_cancel_where_labels_say_nothing(tmp_path: Path) -> None:
     """Noise with labels in turn keeps to the random model; digits do not."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     np.savez(tmp_path / "noise.npz", x_train=rng.random((1000, 28, 28)), y_train=np.arange(1000) % 10)
     sizes = {"samples": 640, "fewer": 40}
     noise = priors.balanced_batches(block(4), Point(images=str(tmp_path / "noise.npz"), **sizes))["exponent"]
@@ -69,10 +70,10 @@ def test_a_network_scaled_far_down_is_the_one_with_uniform_outputs() -> None:
 
 
 def test_unbalanced_priors_fall_to_their_imbalance() -> None:
-    found = np.sort(priors._prior(np.random.default_rng(0), 10, Point(imbalance=100)))
+    found = np.sort(priors._prior(default_rng(0), 10, Point(imbalance=100)))
     assert_allclose(found[-1] / found[0], 100)
     assert_allclose(np.diff(np.log(found)), np.log(100) / 9)
-    assert_allclose(priors._prior(np.random.default_rng(0), 10, Point(samples=3)).sum(), 1)
+    assert_allclose(priors._prior(default_rng(0), 10, Point(samples=3)).sum(), 1)
 
 
 def test_gradients_of_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:

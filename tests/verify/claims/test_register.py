@@ -31,8 +31,11 @@ def told(text: str) -> str:
     return "; ".join(read(text)["right"].story)
 
 
+each_paper = pytest.mark.parametrize("paper", registry.OWN)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("paper", registry.OWN)
+@each_paper
 def test_what_is_registered_is_what_the_code_declares(paper: str) -> None:
     """After a claim was added or changed, `python -m verify.claims.register` adds its line."""
     known = read(FILES[paper].read_text())
@@ -90,7 +93,7 @@ def test_what_is_gone_stays_in_the_ledger() -> None:
     assert told(back) == "declared 2026-01-01; 2026-01-02: withdrawn; 2026-01-03: declared again"
 
 
-@pytest.mark.parametrize("paper", registry.OWN)
+@each_paper
 def test_no_commit_has_changed_a_line(paper: str) -> None:
     """A copy of the source without its history has one state to look at."""
     file = FILES[paper]

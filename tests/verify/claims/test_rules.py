@@ -3,6 +3,7 @@
 import pytest
 
 from simulate.monte_carlo import Point
+from tests.refusals import refusal
 from tests.verify.judging.by_hand import claim, exact, identity, never, statistical
 from verify.claims.registry import admit
 from verify.model import FAMILY_SIZE, Claim, Experiment
@@ -39,21 +40,21 @@ def test_claims_that_keep_the_rules_are_admitted() -> None:
     ],
 )
 def test_what_every_claim_must_say(make, changes: dict, rule: str) -> None:
-    with pytest.raises(ValueError, match=rf"claim \w+/\w+ must {rule}"):
+    with refusal(rf"claim \w+/\w+ must {rule}"):
         admit([make(**changes)], ENTRIES)
 
 
 @pytest.mark.parametrize("make", [mean, exact, statistical])
 def test_every_formula_has_a_rival(make) -> None:
-    with pytest.raises(ValueError, match=r"claim paper/\w+ must name a rival formula that it rejects"):
+    with refusal(r"claim paper/\w+ must name a rival formula that it rejects"):
         admit([make(rivals={})], ENTRIES)
 
 
 def test_ids_and_streams_are_unique() -> None:
     """Two experiments under one id would draw the same streams for different things."""
-    with pytest.raises(ValueError, match="claim paper/claim must have an id of its own"):
+    with refusal("claim paper/claim must have an id of its own"):
         admit([mean(), mean()], ENTRIES)
-    with pytest.raises(ValueError, match="claim paper/b must share one experiment 'paper/x' with the claims"):
+    with refusal("claim paper/b must share one experiment 'paper/x' with the claims"):
         admit([mean(id="paper/a"), claim(id="paper/b", rivals=TWICE)], ENTRIES)
 
 
@@ -62,5 +63,5 @@ def test_the_family_has_a_size() -> None:
     experiment = Experiment(id="paper/x", replicate="one x", simulate=never, points=points)
     whole = mean(experiment=experiment)
     admit([whole], ENTRIES)
-    with pytest.raises(ValueError, match="claims of this package must use at most 1024 intervals, got 1025"):
+    with refusal("claims of this package must use at most 1024 intervals, got 1025"):
         admit([whole, statistical()], ENTRIES)

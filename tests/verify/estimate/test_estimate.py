@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from tests.refusals import refusal
 from verify import estimate
 from verify.cli import main
 from verify.estimate import catalogue, output
@@ -113,7 +114,7 @@ def test_functions_are_listed_by_topic(
     assert said("--list", "zone") == said("zone") and said("zone").partition("Arguments")[0] in listed
     assert json.loads(said("--json")).keys() == estimate.FUNCTIONS.keys()
     assert "softmax" not in said("outliers") and "usage: losscurv estimate" in said("--help")
-    with pytest.raises(ValueError, match=r"topic must be one of softmax, .*, got 'nothing'"):
+    with refusal(r"topic must be one of softmax, .*, got 'nothing'"):
         estimate.run(["--list", "nothing"])
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "70")
@@ -208,7 +209,7 @@ def test_infinity_and_nan_are_strings_in_json_and_plain_output_is_one_line_per_f
 def test_wrong_words_are_refused_in_one_short_line(
     words: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ValueError, match=message) as caught:
+    with refusal(message) as caught:
         estimate.run(words.split(" "))
     assert str(caught.value).isprintable() and len(str(caught.value)) < 600
 
@@ -224,5 +225,5 @@ def test_what_a_function_cannot_compute_is_no_traceback(monkeypatch: pytest.Monk
             raise error
 
         monkeypatch.setattr(estimate, "theory_function", lambda _, failing=failing: failing)
-        with pytest.raises(ValueError, match=r"learning_rates\.stability_limit cannot be computed: "):
+        with refusal(r"learning_rates\.stability_limit cannot be computed: "):
             estimate.evaluate("learning_rates.stability_limit", ["2"])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.text import Text
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from simulate.modules.logit_kernel import Kernel
@@ -136,7 +137,7 @@ def test_points_and_lines_of_networks_agree(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_images_of_two_classes_are_drawn_as_well(tmp_path: Path) -> None:
     path = tmp_path / "two.npz"
-    np.savez(path, x_train=np.random.default_rng(7).random((60, 9, 9)), y_train=np.arange(60) % 2)
+    np.savez(path, x_train=default_rng(7).random((60, 9, 9)), y_train=np.arange(60) % 2)
     for name in ("excess-law", "gradient"):
         (picture,) = gallery.pictures([name])
         assert gallery.draw(picture, gallery.Setting(data=str(path))).axes, name
@@ -144,7 +145,7 @@ def test_images_of_two_classes_are_drawn_as_well(tmp_path: Path) -> None:
 
 def test_variances_in_a_frame_are_those_of_the_kernel() -> None:
     """With a frame of everything, the two routes see the same gradients."""
-    rng = np.random.default_rng(7)
+    rng = default_rng(7)
     jacobian = rng.standard_normal((5, 3, 8)) + 2 * rng.standard_normal((3, 8))
     flat = torch.from_numpy(jacobian.reshape(15, 8))
     scales = Kernel(torch.zeros(5, 3), (flat @ flat.T).view(5, 3, 5, 3), 8).scales()
@@ -157,7 +158,7 @@ def test_gradients_of_the_random_model_are_as_predicted() -> None:
     same = torch.eye(len(labels), dtype=torch.float64)
     by_sample = dim * (sigma_c**2 + sigma_e**2 * same)
     gram = by_sample[:, None, :, None] * torch.eye(3, dtype=torch.float64)[None, :, None, :]
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     kernel = Kernel(torch.from_numpy(rng.standard_normal((len(labels), 3))), gram, dim)
     found = zone._weighted_gradients(kernel, labels, rng)
     assert np.ptp(found["norm"]) > 1
@@ -189,7 +190,7 @@ def test_what_cannot_be_drawn_is_refused_in_a_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    pixels = np.random.default_rng(0).random((70, 8, 8))
+    pixels = default_rng(0).random((70, 8, 8))
     np.savez("few.npz", x_train=pixels, y_train=np.arange(70) % 10)
     if "--output" not in words:
         words = [*words, "--output", str(tmp_path)]

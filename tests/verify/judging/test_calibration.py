@@ -1,12 +1,13 @@
 """The calibration: its fast intervals are the engine's, its miss rates are right, and a broken interval shows."""
 
-import dataclasses
 import doctest
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from scipy import stats
 
@@ -22,18 +23,21 @@ SEQUENCES = 10_000
 
 
 def counted(law: str, rule: Any, alphas: tuple[float, ...] = (1e-2, 1e-3)) -> np.ndarray:
-    rng = np.random.default_rng(17)
+    rng = default_rng(17)
     return misses.misses(laws.LAWS[law], SEQUENCES, rng, rules=(rule,), alphas=alphas)[0, 0]
 
 
 # --- the same intervals
 
 
+each_alpha = pytest.mark.parametrize("alpha", [1e-2, ALPHA])
+
+
 @pytest.mark.parametrize("law", laws.EVERY)
 @pytest.mark.parametrize("n", [FEWEST, 1008])
-@pytest.mark.parametrize("alpha", [1e-2, ALPHA])
+@each_alpha
 def test_many_intervals_at_once_are_those_of_mean_interval(law: str, n: int, alpha: float) -> None:
-    x = laws.EVERY[law].draw(np.random.default_rng(3), (12, n))
+    x = laws.EVERY[law].draw(default_rng(3), (12, n))
     lower, upper = laws.EVERY[law].limits(laws.summaries(x), n, alpha)
 
     single = [mean_interval(row, alpha=alpha) for row in x]
@@ -43,7 +47,7 @@ def test_many_intervals_at_once_are_those_of_mean_interval(law: str, n: int, alp
 
 
 @pytest.mark.parametrize("n", [FEWEST, 368])
-@pytest.mark.parametrize("alpha", [1e-2, ALPHA])
+@each_alpha
 def test_many_proportions_at_once_are_those_of_proportion_interval(n: int, alpha: float) -> None:
     hits = np.unique(np.linspace(0, n, 9).round())
     single = [proportion_interval(int(h), n, alpha=alpha) for h in hits]
@@ -85,7 +89,7 @@ def test_an_interval_too_narrow_is_caught(planted: dict[str, Any]) -> None:
 
 
 def test_an_interval_not_widened_for_skewness_is_caught() -> None:
-    rule = dataclasses.replace(misses.taken(LAST), guards=False)
+    rule = replace(misses.taken(LAST), guards=False)
     assert counted("lognormal(1)", rule)[1] > most(1e-3)
 
 
@@ -104,12 +108,12 @@ def test_laws_made_to_break_the_promise_are_within_it_or_undecided(law: str) -> 
     """Correlated replicates are seen for sure only once there are blocks enough: 640 replicates at 0.5."""
     tested = laws.ADVERSARIAL[law]
     if law == "intraclass correlation 0.5":
-        tested = dataclasses.replace(tested, first=640)
+        tested = replace(tested, first=640)
     last = min(tested.last, SHORT.get(law, 2 * tested.first))
     found = misses.misses(
         tested,
         1000,
-        np.random.default_rng(18),
+        default_rng(18),
         rules=(misses.taken(last, tested.first),),
         alphas=(1e-2, 1e-3),
     )[0, 0]
@@ -118,7 +122,7 @@ def test_laws_made_to_break_the_promise_are_within_it_or_undecided(law: str) -> 
 
 def test_without_the_guards_correlated_replicates_break_it() -> None:
     rule = misses.Rule(widens=True, looks=tuple(n for n in looks(1280) if n >= 640))
-    law, rng = laws.ADVERSARIAL["intraclass correlation 0.5"], np.random.default_rng(18)
+    law, rng = laws.ADVERSARIAL["intraclass correlation 0.5"], default_rng(18)
     assert misses.misses(law, 1000, rng, rules=(rule,), alphas=(1e-3,))[0, 0, 0] > most(1e-3, 1000)
 
 
@@ -158,7 +162,7 @@ def test_the_quadrature_of_a_tail_knows_its_moments(law: str) -> None:
 
 
 def short(tail: Any, last: int) -> Any:
-    return dataclasses.replace(tail, law=dataclasses.replace(tail.law, last=last))
+    return replace(tail, law=replace(tail.law, last=last))
 
 
 @pytest.mark.parametrize("law", ["normal", "exponential"])
@@ -184,16 +188,15 @@ def test_the_first_look_comes_late_enough_for_a_long_tail() -> None:
 # --- reports
 
 
-def judged_reports(reports: int = 8, budget: int = 512) -> tuple[Any, np.ndarray]:
-    claims, found = verdicts.judge_reports(reports, budget, np.random.default_rng(8))
-    return claims, found.verdict
+def judged_reports() -> tuple[Any, np.ndarray, np.ndarray]:
+    """Claims, verdicts, and wrong ones at each error."""
+    claims, found = verdicts.judge_reports(8, 512, default_rng(8))
+    return claims, found.verdict, verdicts.wrong(found.verdict, claims.theta, claims.delta).sum(axis=1)
 
 
 def test_synthetic_reports_hold_few_wrong_verdicts() -> None:
     """At 1e-3 for each interval, 800 claims hold more than 5 wrong ones less than once in a thousand times."""
-    claims, verdict = judged_reports()
-    bad = verdicts.wrong(verdict, claims.theta, claims.delta).sum(axis=1)
-
+    claims, verdict, bad = judged_reports()
     assert bad[0] <= most(verdicts.REPORT_ALPHAS[0], len(claims.law))
     assert (verdict[:, claims.offset == 0.0] == verdicts.AGREES).mean() > 0.3
     assert (verdict[:, claims.offset == 4.0] == verdicts.DISAGREES).mean() > 0.5
@@ -203,13 +206,12 @@ def test_synthetic_reports_hold_few_wrong_verdicts() -> None:
 def test_synthetic_reports_show_an_interval_too_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = laws.guarded
     monkeypatch.setattr(laws, "guarded", lambda *arguments: 0.3 * honest(*arguments))
-    claims, verdict = judged_reports()
-    bad = verdicts.wrong(verdict, claims.theta, claims.delta).sum(axis=1)
+    claims, _, bad = judged_reports()
     assert bad[0] > most(verdicts.REPORT_ALPHAS[0], len(claims.law))
 
 
 def stepwise(law: Any, theta: float, delta: float, alpha: float, budget: int) -> tuple[Verdict, int]:
-    rng, x = np.random.default_rng(9), np.zeros(0)
+    rng, x = default_rng(9), np.zeros(0)
     for n in looks(budget):
         x = np.append(x, law.draw(rng, (1, n - len(x)))[0])
         verdict = decide(mean_interval(x, alpha=alpha), theta - delta, theta + delta)
@@ -222,7 +224,7 @@ def stepwise(law: Any, theta: float, delta: float, alpha: float, budget: int) ->
 def test_a_claim_is_judged_at_the_first_look_that_decides(theta: float) -> None:
     """Against the engine's own functions, look by look on the same replicates."""
     law, delta, alphas = laws.LAWS["exponential"], 0.6, (1e-2, ALPHA)
-    rng = np.random.default_rng(9)
+    rng = default_rng(9)
     found = verdicts.judged(law, np.full(1, theta), np.full(1, delta), alphas=alphas, budget=1024, rng=rng)
 
     codes = {Verdict.AGREES: verdicts.AGREES, Verdict.DISAGREES: verdicts.DISAGREES}

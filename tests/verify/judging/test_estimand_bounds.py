@@ -1,7 +1,7 @@
 """Bounds on every replicate and on means: one violation is enough, and how loose they are."""
 
-import dataclasses
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_rounding_is_no_violation(by: float, verdict: Verdict) -> None:
     y = np.append(np.zeros(1023), by)
     tested = bound(Kind.NEVER_ABOVE, predict=lambda p: 0.0, numerical=1e-9)
     assert judged(tested, y).verdict is verdict
-    assert judged(dataclasses.replace(tested, numerical=0.0), y).verdict is Verdict.DISAGREES
+    assert judged(replace(tested, numerical=0.0), y).verdict is Verdict.DISAGREES
 
 
 def test_a_bound_on_a_measured_input_is_compared_replicate_by_replicate() -> None:
@@ -69,7 +69,7 @@ def test_a_bound_on_a_measured_input_is_compared_replicate_by_replicate() -> Non
 def test_a_bound_that_is_no_number_is_violated(kind: Kind) -> None:
     x = np.linspace(-0.1, 1.0, 1024)
     tested = bound(kind, predict=lambda p: (p.x + 0j) ** 0.5 if kind is Kind.NEVER_ABOVE else np.log(p.x))
-    tested = dataclasses.replace(tested, inputs={"x": 0.5})
+    tested = replace(tested, inputs={"x": 0.5})
     with np.errstate(invalid="ignore", divide="ignore"):
         found = recorded(tested, np.zeros(1024) if kind is Kind.NEVER_ABOVE else np.ones(1024), x=x)
     assert found.verdict == "disagrees"
@@ -110,4 +110,4 @@ def test_slack_is_what_was_measured_over_its_bound(kind: Kind, y: np.ndarray, sl
     tested = claim(kind, relative=False, margin=0.05)
     assert recorded(tested, y).slack == (None if slack is None else pytest.approx(slack))
     for value in (0.0, math.inf, math.nan):
-        assert recorded(dataclasses.replace(tested, predict=lambda p, v=value: v), -y).slack is None
+        assert recorded(replace(tested, predict=lambda p, v=value: v), -y).slack is None

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from scipy import stats
 
@@ -16,7 +17,7 @@ from verify.model import ALPHA, Verdict
 
 
 def test_the_variance_and_kurtosis_of_a_group_are_fishers() -> None:
-    groups = np.random.default_rng(2).gamma(2.0, size=(7, 30))
+    groups = default_rng(2).gamma(2.0, size=(7, 30))
     n, centred = 30, groups - groups.mean(axis=1, keepdims=True)
     s2, s4 = ((centred**k).sum(axis=1) for k in (2, 4))
     k2 = s2 / (n - 1)
@@ -26,7 +27,7 @@ def test_the_variance_and_kurtosis_of_a_group_are_fishers() -> None:
 
 
 def test_groups_are_whole_and_in_order() -> None:
-    y = np.random.default_rng(3).normal(size=FEWEST * 32 + 31)
+    y = default_rng(3).normal(size=FEWEST * 32 + 31)
     found = judged(grouped(variance), y)
     direct = mean_interval(y[: FEWEST * 32].reshape(FEWEST, 32).var(axis=1, ddof=1), alpha=ALPHA)
     assert found.interval == direct and found.replicates == len(y)
@@ -39,7 +40,7 @@ def test_groups_are_whole_and_in_order() -> None:
 )
 def test_a_statistic_is_one_number_for_each_group(statistic) -> None:
     with pytest.raises(ValueError, match=f"must be one finite number for each of {FEWEST} groups, got"):
-        judged(grouped(statistic), np.random.default_rng(3).normal(size=FEWEST * 32))
+        judged(grouped(statistic), default_rng(3).normal(size=FEWEST * 32))
 
 
 # --- distributions
@@ -49,21 +50,21 @@ def test_a_statistic_is_one_number_for_each_group(statistic) -> None:
 @pytest.mark.parametrize("n", [1, 64, 1000])
 def test_the_distance_is_kolmogorovs(n: int, digits: int) -> None:
     """Ties in the sample included; scipy has no laws with atoms."""
-    x = np.random.default_rng(4).exponential(1.3, n).round(digits)
+    x = default_rng(4).exponential(1.3, n).round(digits)
     found = largest_distance(x, exponential(1.0))
     assert_allclose(found, stats.kstest(x, stats.expon.cdf).statistic, rtol=1e-12)
 
 
 @pytest.mark.parametrize("p", [0.2, 0.5])
 def test_the_distance_from_a_law_with_atoms_is_that_of_the_probabilities(p: float) -> None:
-    x = np.random.default_rng(5).binomial(6, 0.3, 500).astype(float)
+    x = default_rng(5).binomial(6, 0.3, 500).astype(float)
     grid = np.arange(-1, 8)
     direct = max(abs((x <= k).mean() - stats.binom.cdf(k, 6, p)) for k in grid)
     assert_allclose(largest_distance(x, lambda t: stats.binom.cdf(t, 6, p)), direct, atol=1e-12)
 
 
 def test_the_radius_is_massarts_at_every_doubling() -> None:
-    x = np.random.default_rng(6).random(1000)
+    x = default_rng(6).random(1000)
     spent = 0.0
     for k, n in enumerate((96, 192, 384, 768), start=1):
         found = distance_interval(x[:n], lambda t: np.clip(t, 0, 1), alpha=0.01)
@@ -78,7 +79,7 @@ def test_the_radius_is_massarts_at_every_doubling() -> None:
 @pytest.mark.parametrize("alpha", [0.05, 1e-2])
 def test_a_distribution_keeps_its_promise_over_all_looks(alpha: float) -> None:
     """The distance of the true law is 0, so the interval misses if its lower end is above 0."""
-    rng, count = np.random.default_rng(7), 300
+    rng, count = default_rng(7), 300
     missed = 0
     for _ in range(count):
         x = rng.exponential(size=1536)
@@ -88,7 +89,7 @@ def test_a_distribution_keeps_its_promise_over_all_looks(alpha: float) -> None:
 
 
 def test_a_law_is_judged() -> None:
-    y = np.random.default_rng(9).exponential(size=6144 + 500)
+    y = default_rng(9).exponential(size=6144 + 500)
     rivals = {"twice": lambda p: exponential(2.0), "near": lambda p: exponential(1.01)}
     found = recorded(law(exponential(1.0), rivals=rivals), y)
     assert (found.verdict, found.replicates, found.predicted) == ("agrees", 6144, 0.0)
@@ -105,7 +106,7 @@ def test_a_law_is_judged() -> None:
 
 
 def test_a_law_that_is_no_number_disagrees() -> None:
-    y = np.random.default_rng(9).exponential(size=256)
+    y = default_rng(9).exponential(size=256)
     tested = law(lambda t: np.full_like(np.asarray(t, dtype=float), math.nan))
     found = judged(tested, y)
     assert found.verdict is Verdict.DISAGREES and math.isnan(found.predicted)
@@ -114,7 +115,7 @@ def test_a_law_that_is_no_number_disagrees() -> None:
 
 
 def test_the_replicates_a_distribution_still_needs_are_a_look() -> None:
-    y = np.random.default_rng(9).exponential(size=8192)
+    y = default_rng(9).exponential(size=8192)
     found = recorded(law(exponential(1.0)), y[:512])
     assert found.reason == "budget"
     assert doublings(int(found.needed)) == found.needed > 512

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from tests.refusals import refusal
 from tests.verify.judging.by_hand import (
     PAIR,
     SIZES,
@@ -126,9 +127,9 @@ def test_a_mean_resolved_barely_is_too_little_for_its_logarithm(factor: float, r
 @pytest.mark.parametrize("kind", [Kind.SETTLED, Kind.LIMIT, Kind.EXPONENT])
 def test_sizes_and_components_must_match(kind: Kind) -> None:
     tested = claim(kind, SIZES, terms=(1, 2))
-    with pytest.raises(ValueError, match="score 'y' must have one component for each of 5 sizes, got 4"):
+    with refusal("score 'y' must have one component for each of 5 sizes, got 4"):
         judged(tested, np.ones((64, 4)))
-    with pytest.raises(ValueError, match=r"score 'y' must be one vector per replicate, got shape \(64,\)"):
+    with refusal(r"score 'y' must be one vector per replicate, got shape \(64,\)"):
         judged(tested, np.ones(64))
 
 

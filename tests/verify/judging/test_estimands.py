@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from simulate.monte_carlo import Block, Point, SerialExecutor
+from tests.refusals import refusal
 from tests.verify.judging.by_hand import (
     POINT,
     SIZES,
@@ -49,11 +50,9 @@ def test_a_score_without_the_components_it_runs_along_is_refused() -> None:
     """One part of a ratio may be the same for all of them."""
     ratio = vector(kind=Kind.RATIO, score=("y", "total"))
     for tested, y in ((vector(), np.ones((64, 2))), (vector(), np.ones(64)), (ratio, np.ones(64))):
-        with pytest.raises(
-            ValueError, match=r"score .* must have one component for each of 3 values of x, got"
-        ):
+        with refusal(r"score .* must have one component for each of 3 values of x, got"):
             at_component(tested, tested.experiment.points[0], {"y": y, "total": np.ones(64)}, 0)
-    with pytest.raises(ValueError, match=r"score 'y' must be one number per replicate, got shape \(64, 2\)"):
+    with refusal(r"score 'y' must be one number per replicate, got shape \(64, 2\)"):
         judged(claim(Kind.MEAN), np.ones((64, 2)))
     both = {"y": np.ones((64, 3)), "total": np.ones(64)}
     assert at_component(ratio, ratio.experiment.points[0], both, 2)["y"].shape == (64,)

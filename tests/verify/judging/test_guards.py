@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from scipy import stats
 
@@ -24,12 +25,12 @@ from verify.model import ALPHA, Kind
 
 
 def normal(n: int, seed: int = 1) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=n)
+    return default_rng(seed).normal(size=n)
 
 
 def correlated(n: int, share: float, seed: int = 1) -> np.ndarray:
     """Replicates of which those of one block have this intraclass correlation."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     common = np.repeat(rng.normal(size=n // BLOCK), BLOCK)
     return math.sqrt(share) * common + math.sqrt(1 - share) * rng.normal(size=n)
 
@@ -74,7 +75,7 @@ def test_replicates_of_a_block_that_move_together_are_seen(n: int, share: float)
     """Reordered numbers are judged, so the guard sees the blocks and not the law."""
     x = correlated(n, share)
     assert mean_interval(x, alpha=1e-3).obstacle == TOGETHER
-    assert mean_interval(np.random.default_rng(2).permutation(x), alpha=1e-3).obstacle == ""
+    assert mean_interval(default_rng(2).permutation(x), alpha=1e-3).obstacle == ""
     assert mean_interval(x, alpha=1e-3, in_order=False).obstacle == ""
 
 
@@ -83,7 +84,7 @@ def test_what_the_guard_on_blocks_misses_is_what_the_calibration_says(
     n: int, missed: tuple[float, float]
 ) -> None:
     """Half of the variance shared: a quarter of the samples unseen at the first look, none from 640 on."""
-    rng = np.random.default_rng(6)
+    rng = default_rng(6)
     common, own = rng.standard_normal((10000, n // BLOCK, 1)), rng.standard_normal((10000, n // BLOCK, BLOCK))
     x = math.sqrt(0.5) * (common + own)
     between = BLOCK * x.mean(2).var(1, ddof=1) / x.var(2, ddof=1).mean(1)
@@ -93,7 +94,7 @@ def test_what_the_guard_on_blocks_misses_is_what_the_calibration_says(
 
 def test_independent_replicates_hardly_ever_seem_to_move_together() -> None:
     """Neither Gaussian ones nor those of a long tail that the other guards let pass: one in a million is promised."""
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     for draw in (rng.standard_normal, rng.standard_exponential, lambda size: rng.lognormal(size=size)):
         x = draw((4000, 512))
         near = np.ptp(x, axis=1) < guards.farthest_allowed(512) * x.std(axis=1)
@@ -119,6 +120,6 @@ def test_independent_replicates_hardly_ever_seem_to_move_together() -> None:
     ids=["probability", "distribution", "groups", "ratio"],
 )
 def test_every_kind_that_counts_on_independence_asks_for_it(changes: dict, drawn: np.ndarray) -> None:
-    mixed, one = np.random.default_rng(4).permutation(drawn), 5 + normal(len(drawn), 5)
+    mixed, one = default_rng(4).permutation(drawn), 5 + normal(len(drawn), 5)
     assert outcome_of(claim(**changes), {"x": drawn, "one": one}).reason == TOGETHER
     assert not outcome_of(claim(**changes), {"x": mixed, "one": one}).reason.startswith(OUTSIDE)

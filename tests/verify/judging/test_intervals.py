@@ -5,6 +5,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from scipy import stats
 
@@ -83,7 +84,7 @@ def test_widening_solves_its_equation_and_is_refused_past_one_sixth(
 
 
 def test_mean_interval_has_the_parts_the_rule_names() -> None:
-    x = np.random.default_rng(0).gamma(4.0, size=300)
+    x = default_rng(0).gamma(4.0, size=300)
     found = mean_interval(x, alpha=1e-4, numerical=0.01)
 
     k = widened(multiplier(300, 1e-4), 300, float(stats.skew(x)) * (299 / 300) ** 1.5)
@@ -95,7 +96,7 @@ def test_mean_interval_has_the_parts_the_rule_names() -> None:
 
 @pytest.mark.parametrize(("scale", "shift"), [(0.01, -100.0), (70.0, 3.0)])
 def test_mean_interval_moves_and_scales_with_the_data(scale: float, shift: float) -> None:
-    x = np.random.default_rng(3).gamma(9.0, size=160)
+    x = default_rng(3).gamma(9.0, size=160)
     plain = mean_interval(x, alpha=1e-3)
     ends = np.array([plain.lower, plain.estimate, plain.upper]) * scale + shift
     for found in (mean_interval(scale * x + shift, alpha=1e-3), plain.scaled(scale).shifted(shift)):
@@ -112,10 +113,10 @@ def heavy() -> np.ndarray:
 @pytest.mark.parametrize(
     ("values", "obstacle"),
     [
-        (np.random.default_rng(1).normal(size=FEWEST - 1), "too few replicates"),
+        (default_rng(1).normal(size=FEWEST - 1), "too few replicates"),
         (np.array([1.0]), "too few replicates"),
         (np.full(100, 0.1), "zero variance"),
-        (1e9 * (1 + 1e-16 * np.random.default_rng(1).normal(size=100)), "zero variance"),
+        (1e9 * (1 + 1e-16 * default_rng(1).normal(size=100)), "zero variance"),
         (heavy(), SKEWED),
     ],
 )
@@ -146,7 +147,7 @@ def fieller(a: np.ndarray, b: np.ndarray, k: float) -> list[float]:
 def test_ratio_interval_is_fiellers(slope: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the widening for skewness, which depends on the ratio tried, the inversion is a quadratic."""
     monkeypatch.setattr("verify.judging.intervals.widened", lambda k, n, skewness: k)
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     b = rng.normal(2.0, 1.0, 400)
     a = slope * b + rng.normal(size=400)
     found = ratio_interval(a, b, alpha=1e-4)
@@ -157,20 +158,20 @@ def test_ratio_interval_is_fiellers(slope: float, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("denominator", "obstacle"),
     [
-        (np.random.default_rng(7).normal(0.1, 1.0, 100), "denominator not resolved from 0"),
-        (np.random.default_rng(7).normal(-9.0, 1.0, 100), "denominator not resolved from 0"),
+        (default_rng(7).normal(0.1, 1.0, 100), "denominator not resolved from 0"),
+        (default_rng(7).normal(-9.0, 1.0, 100), "denominator not resolved from 0"),
         (heavy(), SKEWED),
         (np.ones(FEWEST - 1), "zero variance"),
     ],
 )
 def test_ratio_needs_a_denominator_resolved_from_zero(denominator: np.ndarray, obstacle: str) -> None:
-    a = np.random.default_rng(8).normal(size=len(denominator))
+    a = default_rng(8).normal(size=len(denominator))
     found = ratio_interval(a, denominator, alpha=1e-3)
     assert found.obstacle == obstacle and (found.lower, found.upper) == (-math.inf, math.inf)
 
 
 def test_ratio_of_proportional_replicates_does_not_vary() -> None:
-    b = np.random.default_rng(9).normal(5.0, 1.0, 100)
+    b = default_rng(9).normal(5.0, 1.0, 100)
     assert ratio_interval(2 * b, b, alpha=1e-3).obstacle == "zero variance"
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -52,7 +52,7 @@ HARD = [
     row("a/far", points=[off_by(d, p=(*LONG, d), sigma=0.3, dim=40, samples=24) for d in (0.3, 2.9, 14.0)]),
     row("a/layers", points=[off_by(0.2, **LAYERS, layers=k, first_layer_of_the_network=k) for k in (1, 2, 3)]),
     *(
-        dataclasses.replace(on_curves(off_by(d, x=1.0, law="law 0"), off_by(-d, x=5.0, law="law 0")), id=f"a/{d}")
+        replace(on_curves(off_by(d, x=1.0, law="law 0"), off_by(-d, x=5.0, law="law 0")), id=f"a/{d}")
         for d in (6.0, 8.0, 40.0, 2e4)
     ),
 ]  # fmt: skip
@@ -168,15 +168,18 @@ def test_a_mark_is_smaller_than_an_interval_that_can_be_seen(name: str) -> None:
 # --- any numbers
 
 
+each_extreme = pytest.mark.parametrize("extreme", EXTREMES)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mean", "identity", "exact property", "property", "lower bound on a mean"])
-@pytest.mark.parametrize("extreme", EXTREMES)
+@each_extreme
 def test_any_number_can_be_drawn(kind: str, extreme: float) -> None:
     """NaN, infinity and the ends of the range, in every field, with and without company."""
     fields = ("measured", "predicted", "margin", "lower", "upper")
     good = point({"k": 0}, 1.0, 0.1, 1.01, 0.02)
-    bad = [dataclasses.replace(good, parameters={"k": k}, **{name: extreme}) for k, name in enumerate(fields)]
-    wild = [dataclasses.replace(good, looks=looks(extreme, 0.1))]
+    bad = [replace(good, parameters={"k": k}, **{name: extreme}) for k, name in enumerate(fields)]
+    wild = [replace(good, looks=looks(extreme, 0.1))]
 
     for points in ([good, *bad], bad[:1], wild):
         plots.agreement(row("a/b", kind=kind, points=points)).draw_without_rendering()
@@ -185,26 +188,24 @@ def test_any_number_can_be_drawn(kind: str, extreme: float) -> None:
 @pytest.mark.parametrize("name", ["granziol2022/edge", "karakida2019/order"])
 def test_any_profile_can_be_drawn_and_one_size_alone_is_not(name: str) -> None:
     """One odd number in every field of what an estimand was made of, the estimand and its size model."""
-    good = dataclasses.replace(KINDS[name].points[0], looks=[])
-    short = dataclasses.replace(good, profile=good.profile[:1])
-    assert len(row_panels(dataclasses.replace(KINDS[name], points=[short]))) == 1
+    good = replace(KINDS[name].points[0], looks=[])
+    short = replace(good, profile=good.profile[:1])
+    assert len(row_panels(replace(KINDS[name], points=[short]))) == 1
     for extreme in EXTREMES:
         fields = ("x", "measured", "lower", "upper", "predicted")
-        odd = [dataclasses.replace(good.profile[k], **{field: extreme}) for k, field in enumerate(fields)]
-        bad = dataclasses.replace(
-            good, profile=[*odd, *good.profile[3:]], measured=extreme, size_model=extreme
-        )
-        plots.agreement(dataclasses.replace(KINDS[name], points=[bad])).draw_without_rendering()
+        odd = [replace(good.profile[k], **{field: extreme}) for k, field in enumerate(fields)]
+        bad = replace(good, profile=[*odd, *good.profile[3:]], measured=extreme, size_model=extreme)
+        plots.agreement(replace(KINDS[name], points=[bad])).draw_without_rendering()
 
 
-@pytest.mark.parametrize("extreme", EXTREMES)
+@each_extreme
 def test_any_curve_can_be_drawn(extreme: float) -> None:
     item = next(item for item in ROWS.values() if item.curves)
     curve = item.curves[0]
     broken = [extreme if k % 3 == 0 else v for k, v in enumerate(curve.predicted)]
     changes: tuple[dict[str, Any], ...] = ({"predicted": broken}, {"rivals": {"wild": broken}})
-    curves = [dataclasses.replace(curve, **change) for change in changes]
-    plots.agreement(dataclasses.replace(item, curves=curves)).draw_without_rendering()
+    curves = [replace(curve, **change) for change in changes]
+    plots.agreement(replace(item, curves=curves)).draw_without_rendering()
 
 
 # --- words in figures
@@ -212,7 +213,7 @@ def test_any_curve_can_be_drawn(extreme: float) -> None:
 
 def test_a_figure_is_stamped_with_what_is_known_of_its_run() -> None:
     results = sample()
-    bare = dataclasses.replace(results, suite=dataclasses.replace(results.suite, host={}))
+    bare = replace(results, suite=replace(results.suite, host={}))
     assert plots.stamp(results) == "losscurv 0.1.0 · 0123456789ab · seed 20240501"
     assert plots.stamp(bare) == "losscurv 0.1.0 · seed 20240501"
     with pytest.raises(ValueError, match="row must have points, karakida2019/crash has none"):
@@ -220,11 +221,11 @@ def test_a_figure_is_stamped_with_what_is_known_of_its_run() -> None:
 
 
 def test_words_of_a_figure_are_text_and_far_rivals_are_named_with_their_distance() -> None:
-    item = dataclasses.replace(ROWS["vysogorets2024/eq-12"], quantity="cost in $ and $\\frac{$")
+    item = replace(ROWS["vysogorets2024/eq-12"], quantity="cost in $ and $\\frac{$")
     text = plots.to_svg(plots.agreement(item))
     assert "$\\frac{$" in text and "κ₂ (−21)" in text
     at = off_by(0.1, weight_variance=2.0, law="law 0")
-    curve = dataclasses.replace(on_curves(at).curves[0], axis="weight_variance")
+    curve = replace(on_curves(at).curves[0], axis="weight_variance")
     text = plots.to_svg(plots.agreement(row("a/b", points=[at], curves=[curve])))
     assert ">weight variance<" in text and ">weight_variance<" not in text
 
@@ -249,7 +250,7 @@ def test_verdicts_differ_in_shape() -> None:
     base = point({"k": 0}, 1.0, 0.1, 1.0, 0.02, looks=[])
     seen = set()
     for verdict in ("agrees", "disagrees", "undecided"):
-        figure = drawn(row("a/b", verdict=verdict, points=[dataclasses.replace(base, verdict=verdict)]))
+        figure = drawn(row("a/b", verdict=verdict, points=[replace(base, verdict=verdict)]))
         (own,) = [line for line in figure.axes[0].lines if line.get_zorder() == 4]
         seen.add((str(own.get_marker()), own.get_markerfacecolor() == theme.PALETTE["paper"]))
         assert f"{SYMBOLS[verdict]} {verdict}" in [text.get_text() for text in figure.texts]
@@ -261,7 +262,7 @@ def test_the_names_of_curves_have_the_marks_that_are_drawn(deviation: float) -> 
     """Also where they disagree."""
     verdict = "agrees" if deviation < 1 else "disagrees"
     found = [off_by(deviation, x=2.0 + k, law=f"law {k}") for k in (0, 1, 2)]
-    axes = drawn(on_curves(*(dataclasses.replace(p, verdict=verdict) for p in found), curves=3)).axes[0]
+    axes = drawn(on_curves(*(replace(p, verdict=verdict) for p in found), curves=3)).axes[0]
     lines: list[Line2D] = list(axes.lines)
 
     assert {*MARKS.values()} <= {t.get_text()[:1] for t in axes.texts}
@@ -270,20 +271,20 @@ def test_the_names_of_curves_have_the_marks_that_are_drawn(deviation: float) -> 
 
 def test_what_is_measured_on_networks_has_squares_in_their_colour() -> None:
     for data, mark, colour in (("", "o", "ink"), ("digits", "s", "nets")):
-        axes = drawn(dataclasses.replace(on_curves(off_by(0.1, x=2.0, law="law 0")), data=data)).axes[0]
+        axes = drawn(replace(on_curves(off_by(0.1, x=2.0, law="law 0")), data=data)).axes[0]
         (own,) = [line for line in axes.lines if line.get_zorder() == 4]
         assert (own.get_marker(), own.get_markeredgecolor()) == (mark, theme.PALETTE[colour])
 
 
 def test_a_heading_is_the_formula_or_the_sentence_where_it_is_none() -> None:
-    item = dataclasses.replace(ROWS["vysogorets2024/eq-12"], says="What is claimed, in a sentence.")
+    item = replace(ROWS["vysogorets2024/eq-12"], says="What is claimed, in a sentence.")
     bare = plots.agreement(item, "stamp", heading=False)
     assert not formulas(bare) and [text.get_text() for text in bare.texts if text.get_text()[0] in "●s"] == [
         "stamp"
     ]
-    assert len(formulas(drawn(dataclasses.replace(item, statement=r"\frac1B \lVert H\rVert_2")))) == 1
+    assert len(formulas(drawn(replace(item, statement=r"\frac1B \lVert H\rVert_2")))) == 1
     for none in (r"\frac{", r"\begin{cases} 0 \end{cases}", "x + " * 80 + "1", "$", "", r"\undefined"):
-        figure = drawn(dataclasses.replace(item, statement=none))
+        figure = drawn(replace(item, statement=none))
         assert not formulas(figure) and figure.texts[0].get_text() == "What is claimed, in a sentence."
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,7 +32,7 @@ def made(name: str, source: str, **changes: Any) -> Row:
         "claim": f"granziol2022/{name}",
         "points": [point({"dim": 3}, 2.0, 0.02, 2.004, 0.006)],
     }
-    return dataclasses.replace(row(f"granziol2022/{name}"), **{**told, **changes})
+    return replace(row(f"granziol2022/{name}"), **{**told, **changes})
 
 
 WRONG = [point({"dim": 3}, 8.0, 0.08, 2.0, 0.01), point({"dim": 4}, 3.0, 0.03, 2.0, 0.01)]
@@ -58,12 +58,12 @@ def misprinted(number: int, source: str = "", **changes: Any) -> list[Row]:
     )
     return [
         right,
-        dataclasses.replace(wrong, finding=f"As our copy reads, {number} is missing; P says so. More."),
+        replace(wrong, finding=f"As our copy reads, {number} is missing; P says so. More."),
     ]
 
 
 def run(rows: list[Row], inventory: list[InventoryRow] | None = None) -> Results:
-    return dataclasses.replace(sample(), rows=rows, inventory=inventory or [], observations=[])
+    return replace(sample(), rows=rows, inventory=inventory or [], observations=[])
 
 
 def entry(name: str, **changes: Any) -> InventoryRow:
@@ -168,7 +168,7 @@ def test_chosen_claims_come_first_then_two_that_hold_and_four_that_fail_misprint
     assert len(told(holding)) == 4
     chosen = made("theorem-4", "theorem 4")
     assert [f.target for f in told([*holding, *failing_, chosen])] == ["row/granziol2022/theorem-4"]
-    surprise = dataclasses.replace(failing("s"), expected="agrees", surprise=True)
+    surprise = replace(failing("s"), expected="agrees", surprise=True)
     assert findings(run([surprise])) == {} == findings(run([]))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -67,15 +67,15 @@ def results(off: float = 0.0) -> Results:
     claims = [claim for claim in registry.claims() if claim.id in NAMES]
     rows = [_measured(row, claim, off) for claim in claims for row in rows_of(claim)]
     seen = [_table(made, off) for made in registry.observations() if made.id in SCORES]
-    return dataclasses.replace(sample(), rows=rows, observations=seen)
+    return replace(sample(), rows=rows, observations=seen)
 
 
 def _measured(row: Row, claim: Any, off: float) -> Row:
     if not isinstance(claim, Claim):
-        return dataclasses.replace(row, points=[dataclasses.replace(p, measured=off) for p in row.points])
+        return replace(row, points=[replace(p, measured=off) for p in row.points])
     parts = [part for at in claim.experiment.points for part in components(claim, at)]
     pairs = zip(row.points, map(claim.prediction, parts), strict=True)
-    return dataclasses.replace(row, points=[_at(point, predicted, off) for point, predicted in pairs])
+    return replace(row, points=[_at(point, predicted, off) for point, predicted in pairs])
 
 
 def _at(point: PointOutcome, predicted: float, off: float) -> PointOutcome:
@@ -86,7 +86,7 @@ def _at(point: PointOutcome, predicted: float, off: float) -> PointOutcome:
         ProfilePoint(x=m, measured=m, lower=0.98 * m, upper=1.02 * m, predicted=m)
         for m in (widths if isinstance(widths, tuple) else ())
     ]
-    return dataclasses.replace(
+    return replace(
         point, predicted=predicted, profile=profile, measured=value, lower=value - error, upper=value + error
     )
 
@@ -286,19 +286,17 @@ def test_marks_are_those_of_the_statement(plot: MainPlot) -> None:
 def test_no_plot_without_what_it_needs() -> None:
     made = results()
     assert main_plots(made) == [*PLOTS]
-    assert {key(plot) for plot in main_plots(dataclasses.replace(made, rows=[]))} == {"excess-by-scale"}
-    assert key(main_plots(dataclasses.replace(made, observations=[]))[0]) == "theorem-7-ratios"
+    assert {key(plot) for plot in main_plots(replace(made, rows=[]))} == {"excess-by-scale"}
+    assert key(main_plots(replace(made, observations=[]))[0]) == "theorem-7-ratios"
 
 
 def test_a_plot_whose_scores_an_older_file_lacks_is_left_out() -> None:
     made = results()
     renamed = [
-        dataclasses.replace(
-            seen, columns=[dataclasses.replace(c, score=f"old_{c.score}") for c in seen.columns]
-        )
+        replace(seen, columns=[replace(c, score=f"old_{c.score}") for c in seen.columns])
         for seen in made.observations
     ]
-    older = dataclasses.replace(made, observations=renamed)
+    older = replace(made, observations=renamed)
     left = {key(plot) for plot in PLOTS} - {key(plot) for plot in main_plots(older)}
     assert "excess-by-scale" in left and len(sheet.main_figure(older).axes) == len(PLOTS) - len(left)
 

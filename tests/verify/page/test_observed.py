@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,11 +86,11 @@ def test_counted_networks_stand_side_by_side_and_no_line_connects_them() -> None
 
 
 def test_a_table_without_ratios_or_rows_has_no_figure_and_many_points_are_drawn_in_part() -> None:
-    plain = [dataclasses.replace(column, ratio=False) for column in BATCHES.columns]
-    for made in (dataclasses.replace(BATCHES, columns=plain), CRASHED, DEPTHS):
+    plain = [replace(column, ratio=False) for column in BATCHES.columns]
+    for made in (replace(BATCHES, columns=plain), CRASHED, DEPTHS):
         assert plots.observation(made) is None
-    groups = [dataclasses.replace(BATCHES.groups[0], parameters={"k": k}) for k in range(MOST_PANELS + 3)]
-    panels = observed_panels(dataclasses.replace(BATCHES, groups=groups))
+    groups = [replace(BATCHES.groups[0], parameters={"k": k}) for k in range(MOST_PANELS + 3)]
+    panels = observed_panels(replace(BATCHES, groups=groups))
     assert len(panels) == MOST_PANELS and panels[-1].note.endswith("3 more points in the table.")
 
 
@@ -99,7 +99,7 @@ def test_any_places_and_any_numbers_in_a_table_can_be_drawn(places: list[float])
     for odd in (1.3, *ODD):
         made = one(*[1.3] * len(places), places=places)
         rows = made.groups[0].rows
-        rows[0] = dataclasses.replace(rows[0], cells=[Spread(mean=odd, lowest=odd, highest=odd)])
+        rows[0] = replace(rows[0], cells=[Spread(mean=odd, lowest=odd, highest=odd)])
         figure = plots.observation(made)
         assert figure is not None
         figure.draw_without_rendering()
@@ -109,7 +109,7 @@ def test_any_places_and_any_numbers_in_a_table_can_be_drawn(places: list[float])
 
 
 def test_observations_stand_apart_from_what_is_judged_and_a_crash_first() -> None:
-    made = dataclasses.replace(sample(), rows=sample().rows[2:3], runs=[], planted=[])
+    made = replace(sample(), rows=sample().rows[2:3], runs=[], planted=[])
     html = report.document(made)
     places = [html.index(f'id="{name}"') for name in
               ("observations", "observed-beyond-lost", "observed-granziol2022-batches")]  # fmt: skip

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from html import unescape
 from html.parser import HTMLParser
@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
+from tests.refusals import refusal
 from tests.verify.page.full_size import full_size, like_figures
 from tests.verify.results.sample_results import sample, sample_of_kinds
 from tests.verify.results.sample_rows import row
@@ -94,17 +95,17 @@ def several(made: Results) -> dict[str, str]:
 
 
 def alone(**changes: Any) -> dict[str, str]:
-    return {"report.html": report.document(dataclasses.replace(sample(), **changes))}
+    return {"report.html": report.document(replace(sample(), **changes))}
 
 
 SITES: dict[str, Callable[[], dict[str, str]]] = {
     "sample": alone,
     "kinds": lambda: {"report.html": report.document(sample_of_kinds())},
-    "nothing": lambda: alone(**NOTHING, suite=dataclasses.replace(sample().suite, host={}, replicates=128)),
+    "nothing": lambda: alone(**NOTHING, suite=replace(sample().suite, host={}, replicates=128)),
     "names that collide": lambda: alone(
         **NOTHING | {"rows": [row("new/a b"), row("new/a-b"), row("new/A b")]}
     ),
-    "pages": lambda: several(dataclasses.replace(sample(), inventory=registry.inventory())),
+    "pages": lambda: several(replace(sample(), inventory=registry.inventory())),
     "registry": lambda: several(full_size()),
 }
 WHOLE = pytest.param("registry", marks=pytest.mark.slow)
@@ -321,16 +322,12 @@ def test_every_colour_of_the_figures_has_a_dark_one() -> None:
 
 
 def bare(*claims: str) -> Results:
-    return dataclasses.replace(
-        sample(), **NOTHING | {"rows": [r for r in sample().rows if r.claim in claims]}
-    )
+    return replace(sample(), **NOTHING | {"rows": [r for r in sample().rows if r.claim in claims]})
 
 
 @pytest.mark.slow
 def test_figures_drawn_by_workers_are_the_same() -> None:
-    few = dataclasses.replace(
-        sample(), **NOTHING | {"rows": [row for row in sample().rows if row.points][:4]}
-    )
+    few = replace(sample(), **NOTHING | {"rows": [row for row in sample().rows if row.points][:4]})
     with open_map(FEW + 1, 2) as each:
         drawn = report.document(few, each)
         assert each is not map and drawn == report.document(few) and drawn.count("<svg") >= len(few.rows)
@@ -372,7 +369,7 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path: Path, fold
     (tmp_path / "file").write_text("in the way")
     (tmp_path / "taken" / "report.html").mkdir(parents=True)
 
-    with pytest.raises(ValueError, match=rf"report cannot be written to .*{folder[:4]}"):
+    with refusal(rf"report cannot be written to .*{folder[:4]}"):
         report.write(bare(), tmp_path / folder)
 
 
@@ -423,5 +420,5 @@ def test_a_page_that_cannot_be_read_is_refused_by_name(monkeypatch: pytest.Monke
     package = ModuleType("a_paper")
     vars(package).update(DOCS=docs)
     monkeypatch.setattr(registry, "_packages", lambda *_: {"a_paper": package})
-    with pytest.raises(ValueError, match="paper a_paper must have DOCS that can be read, got "):
+    with refusal("paper a_paper must have DOCS that can be read, got "):
         registry.docs()

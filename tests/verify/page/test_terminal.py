@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -16,7 +16,7 @@ from verify.page.counts import run_verdict
 from verify.results import InventoryRow, Results
 
 ROWS = {item.id: item for item in (*sample().rows, *sample_of_kinds().rows)}
-LONG = dataclasses.replace(RIGHT, id="beyond/of-the-largest-of-several-eigenvalues-in-the-mean")
+LONG = replace(RIGHT, id="beyond/of-the-largest-of-several-eigenvalues-in-the-mean")
 
 
 def test_tally_counts_verdicts_and_expected_disagreements() -> None:
@@ -58,7 +58,7 @@ def test_statements_keep_ids_whole_and_say_whose_they_are(
         paper="a_paper", id="E1", title="a title of many words, " * 8, status="judged", reason="",
         claims=[LONG.id], observations=[], ours=True,
     )  # fmt: skip
-    claims = {LONG.id: dataclasses.replace(LONG, passage=Passage(standing, "", ""))}
+    claims = {LONG.id: replace(LONG, passage=Passage(standing, "", ""))}
     (line,) = terminal.statement_lines([made], claims)
     assert line.startswith(f"a_paper E1  judged, {whose}  a title of many words") and line.endswith(LONG.id)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -105,13 +105,12 @@ def test_surprise_block_has_all_it_takes_to_look_into_it() -> None:
     assert block.startswith("BROKEN karakida2019/crash") and "ValueError: <nan>" in block
 
 
-@pytest.mark.parametrize("measured", [math.nan, math.inf])
-def test_a_surprise_without_numbers_still_has_a_block(measured: float) -> None:
-    odd = point({}, 1.0, 0.0, measured, math.inf, verdict="disagrees", looks=[])
+def test_a_surprise_without_numbers_still_has_a_block() -> None:
+    odd = point({}, 1.0, 0.0, math.nan, math.inf, verdict="disagrees", looks=[])
     item = row("a/b", verdict="disagrees", surprise=True, points=[odd], rerun="losscurv report")
 
     assert "losscurv report" in terminal.surprise_block(item)
-    assert "none" in terminal.surprise_block(dataclasses.replace(item, points=[]))
+    assert "none" in terminal.surprise_block(replace(item, points=[]))
 
 
 def test_a_block_says_what_rests_on_a_size_model_and_which_replicates_break_a_bound() -> None:
@@ -131,12 +130,12 @@ def surprises(count: int) -> Results:
     points = [point({"dim": 30}, 1, 0.1, 2, 0.1)]
     rows = [row(f"beyond/wrong-{k}", verdict="disagrees", surprise=True, points=points) for k in range(count)]
     right = [row(f"granziol2022/right-{k}") for k in range(40)]
-    return dataclasses.replace(sample(), rows=[*right, *rows], observations=[])
+    return replace(sample(), rows=[*right, *rows], observations=[])
 
 
 def screen(results: Results, **host: object) -> list[str]:
-    suite = dataclasses.replace(results.suite, host={**results.suite.host, **host})
-    results = dataclasses.replace(results, suite=suite)
+    suite = replace(results.suite, host={**results.suite.host, **host})
+    results = replace(results, suite=suite)
     bad = [item for item in results.rows if item.surprise]
     tail = summary.ending(results, ["report: out/report.html"])
     return [*summary.screen(results, summary.to_look_at(results, bad), tail), *tail]
@@ -160,14 +159,14 @@ def test_it_fits_and_surprises_come_first(count: int) -> None:
 def test_undecided_claims_have_a_block_that_says_why() -> None:
     item = row("beyond/tight", verdict="undecided", may_be_undecided="its tails are heavy", points=[
         point({"dim": 30}, 1, 0.1, 1.05, 0.2, verdict="undecided", reason="budget")])  # fmt: skip
-    lines = screen(dataclasses.replace(surprises(0), rows=[item, *surprises(0).rows]))
+    lines = screen(replace(surprises(0), rows=[item, *surprises(0).rows]))
     assert lines[0] == "UNDECIDED beyond/tight: undecided, expected agrees"
     assert any(line.split()[:1] == ["why"] and "budget" in line for line in lines)
     assert any(line.split() == ["foreseen", "its", "tails", "are", "heavy"] for line in lines)
 
 
 def test_verdict_and_seconds_are_there() -> None:
-    results = dataclasses.replace(sample(), observations=[])
+    results = replace(sample(), observations=[])
     text = "\n".join(screen(results, wall_seconds=435.2, cpu_seconds=755.4, main_seconds=40.3))
     run = run_verdict(results)
     assert run.outcomes[0][1] in text and run.registered in " ".join(text.split())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -71,7 +71,7 @@ def test_a_rival_is_told_by_its_greatest_distance_from_a_theory_that_holds(
     margins: tuple[float, ...], verdict: str, far: str
 ) -> None:
     one = rival("near", 1.5, 1.0, 0.05)
-    points = [point({"n": k}, 1.0, 0.05, 1.0, 0.1, rivals=[dataclasses.replace(one, margins=at)])
+    points = [point({"n": k}, 1.0, 0.05, 1.0, 0.1, rivals=[replace(one, margins=at)])
               for k, at in enumerate(margins)]  # fmt: skip
     shown = made("a", "theorem 4", verdict=verdict, expected=verdict, points=points)
     card = cards.ReadRow(shown, "row-a")
@@ -91,7 +91,7 @@ def judged(claim: Claim, *points: PointOutcome) -> str:
 
 def shown(claim: Claim, *points: PointOutcome, **more: Any) -> Row:
     made = row(claim.id, kind=claim.kind.value, relative=claim.relative, points=list(points), **more)
-    return dataclasses.replace(made, margin=claim.margin, logarithm=claim.logarithm)
+    return replace(made, margin=claim.margin, logarithm=claim.logarithm)
 
 
 def test_each_claim_on_a_logarithm_says_to_which_base() -> None:
@@ -106,7 +106,7 @@ def test_each_claim_on_a_logarithm_says_to_which_base() -> None:
 @pytest.mark.parametrize("changes", [{"logarithm": "3"}, {"relative": True}, {"kind": Kind.PROPORTION}])
 def test_a_logarithm_has_a_known_base_an_absolute_margin_and_a_mean(changes: dict[str, Any]) -> None:
     assert not [said for said in problems(DEEPER) if "logarithms" in said]
-    assert [said for said in problems(dataclasses.replace(DEEPER, **changes)) if "logarithms" in said]
+    assert [said for said in problems(replace(DEEPER, **changes)) if "logarithms" in said]
 
 
 def test_deviations_of_logarithms_are_factors() -> None:
@@ -132,7 +132,7 @@ def test_absolute_margins_are_no_share_of_a_prediction() -> None:
                 points=[point({}, -0.5, 0.24, 0.0, 0.1)])  # fmt: skip
     share = row("karakida2019/mean", margin=0.03, points=[point({}, 1.0, 0.03, 1.0, 0.01)])
     assert [cards.margin_width(made) for made in (log, slope, share)] == ["a factor of 1.5", "0.24", "3 %"]
-    local = dataclasses.replace(slope, kind="mean", quantity="local exponent of the rate in the batch size")
+    local = replace(slope, kind="mean", quantity="local exponent of the rate in the batch size")
     assert how_far(slope) == "exponent: −0.5, measured 0"
     assert how_far(local) == "exponent in the batch size: −0.5, measured 0"
     claim = CLAIMS["karakida2019/span-of-top"]

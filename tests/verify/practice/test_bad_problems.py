@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
 from simulate import _memory
+from tests.refusals import refusal
 from tests.verify.practice.user_models import N, load, save
 from verify import cli
 from verify.practice.loading import load_problem, problem
@@ -36,7 +37,7 @@ MODELS = {
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_bad_model_is_told(model: str) -> None:
-    with pytest.raises(ValueError, match=MODELS[model]):
+    with refusal(MODELS[model]):
         load(model)
 
 
@@ -56,7 +57,7 @@ def test_a_model_that_does_not_import_is_told(words: str) -> None:
     Path("leaving_net.py").write_text("raise SystemExit\n")
     Path("nets").mkdir()
 
-    with pytest.raises(ValueError, match=PLACES[words]):
+    with refusal(PLACES[words]):
         load_problem(words, "data.npz")
 
 
@@ -80,7 +81,7 @@ X = np.ones((3, 64))
 def test_bad_data_are_told(x: Any, y: Any, line: str) -> None:
     save("bad", x, y)
 
-    with pytest.raises(ValueError, match=line):
+    with refusal(line):
         load("net", "bad.npz")
 
 
@@ -103,7 +104,7 @@ def test_a_file_that_is_none_is_told(data: str, line: str, monkeypatch: pytest.M
     monkeypatch.setattr(_memory, "_UNCHECKED", 1000)
     monkeypatch.setattr(_memory, "available", lambda _: 2000)
 
-    with pytest.raises(ValueError, match=line):
+    with refusal(line):
         load(data=data)
 
 
@@ -122,7 +123,7 @@ def test_a_file_that_is_none_is_told(data: str, line: str, monkeypatch: pytest.M
     ],
 )
 def test_bad_options_are_told(options: dict[str, Any], line: str) -> None:
-    with pytest.raises(ValueError, match=line):
+    with refusal(line):
         load(**options)
 
 
@@ -191,7 +192,7 @@ PAIR = torch.ones(4, 3), torch.zeros(4, 2)
     ],
 )
 def test_bad_objects_are_told(model: Any, data: Any, options: dict[str, Any], line: str) -> None:
-    with pytest.raises(ValueError, match=line):
+    with refusal(line):
         problem(model, data, **options)
 
 

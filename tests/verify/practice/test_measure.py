@@ -26,7 +26,7 @@ from theory import gauss_newton
 from verify.practice import measure as measuring
 from verify.practice.loading import Problem, problem
 from verify.practice.measure import measure_problem, pages
-from verify.practice.measure.measurement import Eigenvalue, Measurement, Number, SmearedDensity
+from verify.practice.measure.measurement import Measurement, Number, SmearedDensity
 
 pytestmark = pytest.mark.usefixtures("few_probes")
 Floats = NDArray[np.float64]
@@ -60,7 +60,10 @@ def _excess(matrix: Floats) -> float:
 # --- every number ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["hessian", "gauss_newton"])
+each_name = pytest.mark.parametrize("name", ["hessian", "gauss_newton"])
+
+
+@each_name
 def test_eigenvalues_lie_within_their_bounds(case: Case, name: str) -> None:
     _, found, dense = case
     matrix, values = getattr(found, name), np.linalg.eigvalsh(getattr(dense, name))[::-1]
@@ -74,7 +77,7 @@ def test_eigenvalues_lie_within_their_bounds(case: Case, name: str) -> None:
         assert np.abs(matrix.lowest.value - values).min() <= matrix.lowest.bound + 1e-12
 
 
-@pytest.mark.parametrize("name", ["hessian", "gauss_newton"])
+@each_name
 def test_traces_norms_and_excess_lie_within_their_errors(case: Case, name: str) -> None:
     given, found, dense = case
     matrix, truth = getattr(found, name), getattr(dense, name)
@@ -112,14 +115,6 @@ def test_loss_gradient_and_rate(case: Case) -> None:
     assert_allclose(found.loss.value, loss.item(), rtol=1e-12)
     assert_allclose(found.gradient_norm.value, gradient.norm().item(), rtol=1e-12)
     within(found.largest_rate, 2 / np.linalg.eigvalsh(dense.hessian)[-1])
-
-
-def test_the_rate_has_the_error_that_the_eigenvalue_leaves() -> None:
-    step, first = 1e-6, Eigenvalue(value=4.0, bound=1e-6, converged=True)
-    rate = measuring._rate(first)
-
-    assert_allclose(rate.error, 2 / first.value - 2 / (first.value + step), rtol=1e-5)
-    assert measuring._rate(Eigenvalue(value=1e-9, bound=1e-6, converged=True)) is None
 
 
 def test_the_zone_rests_on_theory_and_on_the_softmax(case: Case) -> None:

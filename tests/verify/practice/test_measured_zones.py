@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
 from simulate.spectra import Estimate
+from tests.refusals import refusal
 from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.small_measurements import (
     K,
@@ -86,10 +87,11 @@ class _Negative(nn.Module):
         return -nn.functional.mse_loss(outputs, targets)
 
 
-@pytest.mark.parametrize("bound", [0.0, 0.1, 3.9])
+@pytest.mark.parametrize("bound", [0.0, 1e-6, 0.1, 3.9])
 def test_the_bound_of_the_largest_rate_holds_where_it_is_large(bound: float) -> None:
     rate = measuring._rate(Eigenvalue(value=4.0, bound=bound, converged=False))
     assert rate is not None and math.isclose(rate.value + rate.error, 2 / (4.0 - bound))
+    assert measuring._rate(Eigenvalue(value=bound / 2, bound=bound, converged=True)) is None
 
 
 @pytest.mark.parametrize("loss", [nn.L1Loss(), _Negative()])
@@ -203,7 +205,7 @@ def test_what_torch_refuses_is_told(error: Exception, line: str, monkeypatch: py
 
     given = small_problem()
     monkeypatch.setattr(measuring, "extend", refuse)
-    with pytest.raises(ValueError, match=line):
+    with refusal(line):
         measure_problem(given)
-    with pytest.raises(ValueError, match="top must be a positive integer, got True"):
+    with refusal("top must be a positive integer, got True"):
         measure_problem(given, top=True)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from simulate.eigenvalues import extremes
@@ -12,7 +13,7 @@ from verify.practice.measure.norms import frobenius
 
 def test_vectors_that_are_no_eigenvectors_count_by_their_products() -> None:
     """|A v|^2 is the square of the Ritz value and that of the residual."""
-    matrix, rng = np.diag([1.0, 3.0]), np.random.default_rng(0)
+    matrix, rng = np.diag([1.0, 3.0]), default_rng(0)
     turned = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
     found = replace(
         extremes(matrix, rng, largest=2), values=np.full(2, 2.0), residuals=np.ones(2), vectors=turned
@@ -25,12 +26,12 @@ def test_vectors_that_are_no_eigenvectors_count_by_their_products() -> None:
 
 
 def test_the_error_is_the_scatter_over_the_probes() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     rest = rng.standard_normal((8, 8))
     matrix = np.diag([9.0] + 7 * [0.0]) + 0.5 * (rest + rest.T)
     found, operator = extremes(matrix, rng, tolerance=1e-10), as_operator(matrix)
 
-    drawn = np.array([frobenius(operator, found, np.random.default_rng(i), probes=9) for i in range(200)])
+    drawn = np.array([frobenius(operator, found, default_rng(i), probes=9) for i in range(200)])
 
     value, error = drawn[:, 0], np.sqrt((drawn[:, 1] ** 2).mean())
     truth = np.linalg.norm(matrix)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.refusals import refusal
 from tests.verify.results.hostile_files import RAW, found, leaves, place, read, refused, small, text_of
 from tests.verify.results.sample_results import outcome, with_point
 from verify.cli import main
@@ -57,13 +58,13 @@ def test_a_corrupt_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"^results file not found: .*nowhere\.json$"):
+    with refusal(r"^results file not found: .*nowhere\.json$"):
         load(tmp_path / "nowhere.json")
-    with pytest.raises(ValueError, match="cannot be read: Is a directory"):
+    with refusal("cannot be read: Is a directory"):
         load(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null")):
-        with pytest.raises(ValueError, match="must be a plain file, got a pipe or a device"):
+        with refusal("must be a plain file, got a pipe or a device"):
             load(path)
 
 
@@ -71,7 +72,7 @@ def test_a_file_of_many_megabytes_is_not_read(tmp_path: Path) -> None:
     path, started = tmp_path / "results.json", time.process_time()
     with path.open("wb") as file:
         file.truncate(700 << 20)
-    with pytest.raises(ValueError, match="must have at most 64 MiB, got 700 MiB"):
+    with refusal("must have at most 64 MiB, got 700 MiB"):
         load(path)
     assert time.process_time() - started < 0.5
 

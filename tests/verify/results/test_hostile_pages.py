@@ -7,6 +7,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,15 +113,15 @@ def poisoned(payload: str, *, all_fields: bool) -> Results:
     """Some of the sample with the payload at the end of every text; `curves` decide which figure is drawn."""
     few = sample()
     rows = [few.rows[i] for i in (0, 1, 4, len(few.rows) - 1)]
-    rows = [dataclasses.replace(row, points=row.points[:2]) for row in rows]
-    few = dataclasses.replace(
+    rows = [replace(row, points=row.points[:2]) for row in rows]
+    few = replace(
         few, observations=few.observations[1:],  # one with a table, one that crashed
         rows=rows, runs=few.runs[:2], inventory=few.inventory[:3], planted=few.planted[:1],
     )  # fmt: skip
-    made = dataclasses.replace(replaced(few, lambda text: f"{text}{payload}"), sha256="")
+    made = replace(replaced(few, lambda text: f"{text}{payload}"), sha256="")
     for k, (row, old) in enumerate(zip(made.rows, rows, strict=True)):
         own = {"id": f"{row.id}{k}"} if all_fields else {"curves": old.curves}
-        made.rows[k] = dataclasses.replace(row, **own)
+        made.rows[k] = replace(row, **own)
     return made
 
 
@@ -203,7 +204,7 @@ def test_a_hostile_file_is_plotted(
 ) -> None:
     monkeypatch.setattr(Heartbeat, "EVERY", 1e6)  # a busy machine draws for seconds, and says so
     made = poisoned("/../<b>\x1b\ud800漢$_{", all_fields=True)
-    few = dataclasses.replace(made, rows=[dataclasses.replace(r, points=r.points[:1]) for r in made.rows[:1]])
+    few = replace(made, rows=[replace(r, points=r.points[:1]) for r in made.rows[:1]])
     (tmp_path / "results.json").write_text(dumps(few))
     before = {path.name for path in tmp_path.parent.iterdir()}
 

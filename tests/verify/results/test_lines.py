@@ -1,8 +1,8 @@
 """Drawn predictions equal the table at its points, and the formula between them."""
 
-import dataclasses
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -131,7 +131,7 @@ def test_a_curve_that_leaves_its_table_is_no_row() -> None:
         "no place": {"x": moved(curve.x, 1e-9)},
     }
     for words, change in changes.items():
-        broken = dataclasses.replace(item, curves=[dataclasses.replace(curve, **change), *item.curves[1:]])
+        broken = replace(item, curves=[replace(curve, **change), *item.curves[1:]])
         (stray,) = lines.strays(broken)
         assert stray.startswith(words) and "spike = 1.9" in stray
 
@@ -139,7 +139,7 @@ def test_a_curve_that_leaves_its_table_is_no_row() -> None:
 def test_a_table_that_its_formula_does_not_give_is_an_error() -> None:
     claim, (item,) = WITH_AXIS["granziol2022/semicircle"], rows_of("granziol2022/semicircle")
     (reading,) = readings(claim)
-    off = [dataclasses.replace(at, predicted=1.01 * at.predicted + 0.01) for at in item.points]
+    off = [replace(at, predicted=1.01 * at.predicted + 0.01) for at in item.points]
 
     with pytest.raises(ValueError, match=r"curves of granziol2022/semicircle must pass through its table"):
         rows.claim_row(claim, reading, {reading: off}, 0.0, Settings())

@@ -1,6 +1,6 @@
 """An experiment that counts the blocks it draws, runs that read a store, and the keys of what is stored."""
 
-import dataclasses
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +47,7 @@ def counted(block, point):
     return toy_claims.uniform(block, point)
 
 
-COUNTED = dataclasses.replace(
-    toy_claims.TIGHT, experiment=dataclasses.replace(toy_claims.TIGHT.experiment, simulate=counted)
-)
+COUNTED = replace(toy_claims.TIGHT, experiment=replace(toy_claims.TIGHT.experiment, simulate=counted))
 
 
 def judged(
@@ -59,6 +57,6 @@ def judged(
     CALLS.clear()
     with Store(folder, print, fresh=fresh) as opened:
         session = Session(claims, Settings(**changes), executor or SerialExecutor(), store=opened)
-        rows = [dataclasses.replace(row, seconds=0.0) for claim in claims for row in session.rows(claim)]
-        records = [dataclasses.replace(record, seconds=0.0) for record in session.records()]
+        rows = [replace(row, seconds=0.0) for claim in claims for row in session.rows(claim)]
+        records = [replace(record, seconds=0.0) for record in session.records()]
         return len(CALLS), opened.replicates, rows, records

@@ -1,11 +1,11 @@
 """Code and images that change: those of users, and in processes that live long."""
 
-import dataclasses
 import importlib
 import os
 import sys
 from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -51,8 +51,7 @@ def lazy(block, point):
 
     def loaded(self) -> ModuleType:
         """The experiment as a new process has it."""
-        for name in [name for name in sys.modules if name.partition(".")[0] == "users"]:
-            del sys.modules[name]
+        forget()
         importlib.invalidate_caches()
         return importlib.import_module("users.experiment")
 
@@ -64,14 +63,16 @@ def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     )  # two sources within a tick would share their bytecode
     monkeypatch.syspath_prepend(tmp_path)
     yield Written(tmp_path)
+    forget()
+
+
+def forget() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "users"]:
         del sys.modules[name]
 
 
 def claim_of(drawing: Callable) -> Claim:
-    return dataclasses.replace(
-        COUNTED, experiment=dataclasses.replace(COUNTED.experiment, simulate=drawing, budget=64)
-    )
+    return replace(COUNTED, experiment=replace(COUNTED.experiment, simulate=drawing, budget=64))
 
 
 def test_a_change_in_what_an_experiment_imports_is_seen(users: Written, tmp_path: Path) -> None:
@@ -182,7 +183,7 @@ def test_a_session_looks_at_the_files_anew(tmp_path: Path) -> None:
     """Also where time and size of a file are as before."""
     file = tmp_path / "images.npz"
     points = (Point(scale=1.0, images=str(file)),)
-    claim = dataclasses.replace(COUNTED, experiment=dataclasses.replace(COUNTED.experiment, points=points))
+    claim = replace(COUNTED, experiment=replace(COUNTED.experiment, points=points))
     for content in (b"1", b"2"):
         file.write_bytes(content)
         os.utime(file, ns=(1, 1))

@@ -1,12 +1,13 @@
 """Observations that need a GPU run if it has the memory, and are else left out with a line."""
 
-import dataclasses
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from simulate.monte_carlo import Point
+from tests.refusals import refusal
 from tests.verify import toy_claims
 from tests.verify.command_line import Planter, elsewhere, judged
 from tests.verify.toy_claims import SEEN, plant
@@ -34,7 +35,7 @@ def cost(point: Point) -> Cost:
 LARGE = on_a_gpu(
     SEEN, points=tuple(Point(scale=scale, size=(4, 16, 64)) for scale in (3.0, 40.0)), cost=cost, note="large"
 )
-PHOTOS = dataclasses.replace(
+PHOTOS = replace(
     LARGE,
     id="beyond/photos-on-a-gpu",
     points=(Point(scale=3.0, images="digits", samples=10_000, size=(4, 16, 64)),),
@@ -80,7 +81,7 @@ def test_what_cannot_be_drawn_at_all_says_why(observation, changes: dict[str, An
 
 
 def test_an_estimate_is_for_the_classes_of_the_images() -> None:
-    photos = dataclasses.replace(PHOTOS, cost=lambda point: Cost(classes_of(point) * GIB, 1.0, 1.0))
+    photos = replace(PHOTOS, cost=lambda point: Cost(classes_of(point) * GIB, 1.0, 1.0))
     assert chosen(LARGE, images=pytest.fail).observations == (LARGE,)  # asked for only where they are needed
     for classes, kept in ((10, (photos,)), (100, ())):
         made = chosen(photos, images=lambda c=classes: ImagesThere(10_000, c))
@@ -93,7 +94,7 @@ def test_an_estimate_is_for_the_classes_of_the_images() -> None:
 
 
 def test_the_estimate_is_for_the_replicates_of_the_run(gpu: None, plant: Planter) -> None:
-    more = dataclasses.replace(LARGE, replicates=3)
+    more = replace(LARGE, replicates=3)
     plant(more)
     for replicates, count in ((None, 3), (2, 2), (50, 3)):
         made = asked(tier="full", device="cuda", replicates=replicates)
@@ -125,8 +126,8 @@ def test_a_replay_draws_the_recorded_points_or_nothing() -> None:
 def test_what_is_for_a_gpu_says_what_it_asks(changes: dict[str, Any], problem: str) -> None:
     known = registry.entries()
     admit_observations([SEEN, LARGE], (), known)
-    with pytest.raises(ValueError, match=f"beyond/seen-on-a-gpu must {problem}"):
-        admit_observations([SEEN, dataclasses.replace(LARGE, **changes)], (), known)
+    with refusal(f"beyond/seen-on-a-gpu must {problem}"):
+        admit_observations([SEEN, replace(LARGE, **changes)], (), known)
 
 
 # --- in a run ----------------------------------------------------------------------------------------------------
@@ -153,9 +154,7 @@ def test_only_a_full_run_on_a_gpu_or_its_name_draws_it(plant: Planter) -> None:
     assert not asked(device="cuda").for_a_gpu and "it needs a GPU" in asked(tier="full").heading[-1]
     assert "an executor is not known" in asked(tier="full", device="cuda", executor="dask://x").for_a_gpu[0]
     assert [o.id for o in asked(claim=[LARGE.id], device="cuda").observations] == [LARGE.id]
-    with pytest.raises(
-        ValueError, match=r"on-a-gpu cannot run here: it needs a GPU .* a smaller version is beyond/seen$"
-    ):
+    with refusal(r"on-a-gpu cannot run here: it needs a GPU .* a smaller version is beyond/seen$"):
         asked(claim=[LARGE.id])
 
 
@@ -169,10 +168,10 @@ def test_a_replay_on_a_cpu_compares_all_but_what_a_gpu_drew(
     assert f"losscurv: {line}" in told.err and line in told.out and kept.suite.host["for_a_gpu"] == [line]
 
     def recorded(**changes: Any) -> None:
-        RESULTS.write_text(dumps(dataclasses.replace(kept, sha256="", **changes)))
+        RESULTS.write_text(dumps(replace(kept, sha256="", **changes)))
 
-    there = dataclasses.replace(kept.observations[0], id=LARGE.id)
-    drawn = dataclasses.replace(kept.runs[0], experiment=LARGE.id, parameters=dict(LARGE.points[0]))
+    there = replace(kept.observations[0], id=LARGE.id)
+    drawn = replace(kept.runs[0], experiment=LARGE.id, parameters=dict(LARGE.points[0]))
     both, runs = [*kept.observations, there], [*kept.runs, drawn]
     recorded(observations=both, runs=runs)
     assert judged("--replay", "out") == 0
@@ -180,5 +179,5 @@ def test_a_replay_on_a_cpu_compares_all_but_what_a_gpu_drew(
     assert "at sizes for a GPU, not run" in told.err and "replay differs" not in told.out
     assert f"replay: every score and verdict is the same; left out: {LARGE.id}" in told.out
     recorded(rows=[], observations=[there])
-    with pytest.raises(ValueError, match=r"^no claim is left to judge with --replay: at sizes for a GPU"):
+    with refusal(r"^no claim is left to judge with --replay: at sizes for a GPU"):
         asked(replay="out")

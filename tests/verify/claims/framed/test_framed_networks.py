@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from simulate import networks
@@ -22,7 +23,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def perceptron(samples: int = 30) -> Any:
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     weights = networks.mlp_weights(rng, (8, 12, 9, 4))
     frame = curvature.haar(rng, networks.weight_count((8, 12, 9, 4)), 6)
     x, labels = rng.standard_normal((samples, 8)), rng.integers(0, 4, samples)
@@ -101,7 +102,7 @@ def test_the_excess_beside_the_ratio_is_that_of_the_hessian() -> None:
 
 def test_the_upper_edge_is_the_same_with_all_samples_near_a_tie(monkeypatch: pytest.MonkeyPatch) -> None:
     def edge(samples: int) -> float:
-        rng = np.random.default_rng(4)
+        rng = default_rng(4)
         weights = networks.mlp_weights(rng, (6, 8, 4))
         frame = curvature.haar(rng, networks.weight_count((6, 8, 4)), 3)
         return zone._upper_edge(rng, weights, frame, rng.standard_normal((samples, 6)))
@@ -116,7 +117,7 @@ def test_the_upper_edge_is_the_same_with_all_samples_near_a_tie(monkeypatch: pyt
 
 def test_what_the_smallest_gaps_take_out_of_the_edges_is_nothing_on_average() -> None:
     """Whichever of the sets is looked at: their leads over the mean of all add up to zero."""
-    gaps = np.log(np.random.default_rng(3).exponential(size=(4, 7)))
+    gaps = np.log(default_rng(3).exponential(size=(4, 7)))
     leads = [zone._lead(gaps[i], np.delete(gaps, i, 0).ravel()) for i in range(4)]
 
     assert_allclose(sum(leads), 0.0, atol=1e-12)
@@ -138,7 +139,7 @@ def test_the_smallest_gaps_take_most_of_the_scatter_out_of_the_growth(
 
 def test_fitted_scales_are_those_of_the_model() -> None:
     """Gradients c_k + e_nk drawn with known deviations give them back."""
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     shared, own = rng.normal(0, 0.7, (1, 40, 900)), rng.normal(0, 1.9, (6, 40, 900))
 
     class Net:
@@ -148,7 +149,7 @@ def test_fitted_scales_are_those_of_the_model() -> None:
 
 
 def test_the_gap_density_is_that_of_the_smallest_gaps() -> None:
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     first = rng.uniform(0, 4, 20_000)
 
     class Net:

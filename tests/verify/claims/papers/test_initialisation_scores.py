@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from scipy import stats
 from torch import nn
@@ -21,7 +22,7 @@ PRIOR = np.array([2, 3, 1]) / 6
 
 
 def inputs() -> Any:
-    return torch.from_numpy(np.random.default_rng(1).standard_normal((6, 5)))
+    return torch.from_numpy(default_rng(1).standard_normal((6, 5)))
 
 
 def gradient(model: nn.Module, alpha: float = 1.0) -> Any:
@@ -38,7 +39,7 @@ def test_first_layers_have_the_scale_of_all_inputs() -> None:
 
 
 def test_confidence_loss_and_gradient_are_those_of_each_network() -> None:
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     models = [networks.Mlp((5, 7, 3), rng=rng) for _ in range(3)]
     weights = [torch.stack(w).detach() for w in zip(*(m.parameters() for m in models), strict=True)]
     found = initialisations._first_order(weights, inputs(), torch.from_numpy(LABELS))
@@ -59,13 +60,13 @@ def test_confidence_loss_and_gradient_are_those_of_each_network() -> None:
 
 
 def test_pairs_in_order_less_the_others_are_kendalls_tau() -> None:
-    x, y = np.random.default_rng(3).standard_normal((2, 9))
+    x, y = default_rng(3).standard_normal((2, 9))
     assert_allclose(initialisations._tau(x, y), np.asarray(stats.kendalltau(x, y))[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.3])
 def test_gradients_of_a_scaled_network_come_from_the_kernel(alpha: float) -> None:
-    model = networks.Mlp((5, 7, 6, 3), rng=np.random.default_rng(4))
+    model = networks.Mlp((5, 7, 6, 3), rng=default_rng(4))
     norm, distance = priors._norm_and_distance(logit_kernel(model, inputs()), LABELS, alpha**3)
     _, slope = gradient(model, alpha)
     p = model(inputs()).softmax(-1).mean(0)
@@ -75,7 +76,7 @@ def test_gradients_of_a_scaled_network_come_from_the_kernel(alpha: float) -> Non
 
 def batches(sigma_e: float) -> priors.Fit:
     """Fit of logit gradients with orthogonal means of length 0.7 sqrt(11) and residuals without overlap."""
-    rng, count, classes, dim = np.random.default_rng(5), 400, 4, 11
+    rng, count, classes, dim = default_rng(5), 400, 4, 11
     labels = np.arange(count) % classes
     gram = 0.7**2 * dim * torch.eye(classes).double().expand(count, count, classes, classes).transpose(1, 2)
     noise = sigma_e**2 * dim * torch.eye(count * classes).double().view(count, classes, count, classes)
@@ -98,7 +99,7 @@ def test_residuals_bend_the_line_to_a_hyperbola() -> None:
 
 def test_tables_show_predicted_over_measured() -> None:
     """Sure of all but one sample G has rank one, excess 1, and through d directions the law says sqrt(d / (d + 2))."""
-    rng = np.random.default_rng(7)
+    rng = default_rng(7)
     model, frame = networks.Mlp((5, 7, 6, 3), rng=rng), curvature.haar(rng, 95, 4)
     net = curvature.ProjectedMlp([p.detach() for p in model.parameters()], inputs(), LABELS, frame)
     kernel = logit_kernel(model, inputs())

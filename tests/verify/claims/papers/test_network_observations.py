@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from simulate.matrices import populations
@@ -64,9 +65,9 @@ def test_deviations_of_typical_batches_are_those_of_dense_matrices() -> None:
     """With the same draws, in double precision: means of all per-sample Hessians, and theorems 4 and 7 by hand."""
     size = {"samples": 48, "batch_size": 12, "batches": 4}
     point = Point(images="digits", matrix="hessian", steps=3, **size)
-    found = typical_batches(Block((np.random.default_rng(5),)), point)
+    found = typical_batches(Block((default_rng(5),)), point)
 
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     matrices = per_sample.hessians(*observed.perceptron(rng, point)).numpy()
     batches = own_direction.partitions(rng, 48, 12, 1)
     tops = np.linalg.eigvalsh(matrices[batches].mean(axis=1))[:, -1]
@@ -97,11 +98,9 @@ def test_deviations_of_typical_batches_are_those_of_dense_matrices() -> None:
 
 def test_matrices_without_a_direction_of_positive_curvature_are_turned() -> None:
     point = Point(samples=6, dim=3, batch_size=4, semidefinite=False)
-    means = [
-        populations.symmetric_matrices(np.random.default_rng(seed), 6, 3).mean(axis=0) for seed in range(200)
-    ]
+    means = [populations.symmetric_matrices(default_rng(seed), 6, 3).mean(axis=0) for seed in range(200)]
     negative = [seed for seed, mean in enumerate(means) if np.linalg.eigvalsh(mean)[-1] <= 0]
 
     assert negative
-    assert all(outside_bounds(np.random.default_rng(seed), point) == 0.0 for seed in negative)
-    assert any(outside_bounds(np.random.default_rng(seed), point, upper=0.5) > 0 for seed in negative)
+    assert all(outside_bounds(default_rng(seed), point) == 0.0 for seed in negative)
+    assert any(outside_bounds(default_rng(seed), point, upper=0.5) > 0 for seed in negative)

@@ -5,15 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from simulate import operators
 from simulate.modules.hessian_variance import bilinear_forms, variance_along
-from simulate.monte_carlo import Block, Point, fixture
+from simulate.monte_carlo import Point, fixture
 from simulate.perceptrons import per_sample
 from simulate.perceptrons.sample_products import DenseSamples
 from simulate.training import grids
 from simulate.training.rules import Memory
+from tests.verify.claims.papers.test_network_observations import block
 from verify.claims.granziol2022.training import degeneracy, through_training
 from verify.claims.granziol2022.training.degeneracy import course, scheduled, steps_at
 
@@ -21,10 +23,6 @@ SMALL = {
     "images": "digits", "pixels": 4, "hidden": 5, "samples": 12, "noise": 0.3, "batch_size": 4, "epochs": 3,
     "rate": 0.1, "done": (0.0, 1.0),
 }  # fmt: skip
-
-
-def block(count: int) -> Block:
-    return Block(tuple(fixture(0, f"network {i}") for i in range(count)))
 
 
 def test_the_schedule_is_that_of_eq_21() -> None:
@@ -38,11 +36,11 @@ def test_the_schedule_is_that_of_eq_21() -> None:
 def test_zeros_are_counted_and_their_weight_is_read_off() -> None:
     """Seven zeros, one number below 1e-7, one small and three large: as many steps as there are different ones."""
     values = np.array([0.0] * 7 + [5e-8, 5e-4, 1.0, 2.0, 3.0])
-    basis = np.linalg.qr(np.random.default_rng(0).standard_normal((12, 12)))[0]
+    basis = np.linalg.qr(default_rng(0).standard_normal((12, 12)))[0]
     samples = DenseSamples(torch.from_numpy((basis * values) @ basis.T)[None])
-    found = degeneracy._counted(samples, np.random.default_rng(1), Point(steps=4, matrix="hessian"))
+    found = degeneracy._counted(samples, default_rng(1), Point(steps=4, matrix="hessian"))
     assert (found["rounding"], found["zero"], found["small"]) == (7 / 12, 8 / 12, 9 / 12)
-    start = np.random.default_rng(1).standard_normal(12)
+    start = default_rng(1).standard_normal(12)
     shares = (basis.T @ start) ** 2 / (start @ start)
     assert_allclose(found["one"], shares[:9].sum(), rtol=1e-2)
     assert_allclose(found["slack"], found["one"] - shares[:7].sum(), rtol=1e-6)

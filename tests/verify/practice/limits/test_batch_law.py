@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from simulate.modules.sample_directions import SampleStatistics
@@ -15,7 +16,7 @@ N, DIM = 12, 30
 @pytest.fixture(scope="module")
 def matrices() -> np.ndarray:
     """Matrices of rank two and uneven weight."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     factors = rng.standard_normal((N, DIM, 2)) * rng.uniform(0.5, 2.0, N)[:, None, None]
     factors[:, 0] += 2.0
     return factors @ factors.swapaxes(1, 2)
@@ -28,7 +29,7 @@ def law(matrices: np.ndarray, unit: float = 1.0, k: int = 6) -> BatchLaw:
 
 @pytest.mark.parametrize("size", [1, 2, 4, N])
 def test_mean_and_scatter_are_those_of_all_batches(matrices: np.ndarray, size: int) -> None:
-    found = law(matrices).at(size, np.random.default_rng(1))
+    found = law(matrices).at(size, default_rng(1))
     tops = np.linalg.eigvalsh(optimisers.all_batches(matrices, size))[:, -1]
     assert_allclose(found.mean.value, tops.mean(), rtol=0.1)
     between = (tops >= found.low * (1 - 1e-9)) & (tops <= found.high * (1 + 1e-9))
@@ -39,12 +40,12 @@ def test_mean_and_scatter_are_those_of_all_batches(matrices: np.ndarray, size: i
 def test_a_unit_is_that_of_the_matrices(matrices: np.ndarray) -> None:
     """The law is of degree one, whatever of its numbers are squares."""
     for size in (1, 3, N):
-        rngs = [np.random.default_rng(2) for _ in range(2)]
+        rngs = [default_rng(2) for _ in range(2)]
         scaled, apart = law(3.0 * matrices).at(size, rngs[0]), law(matrices, unit=3.0).at(size, rngs[1])
         assert_allclose(scaled.mean, apart.mean, rtol=1e-9, atol=1e-12)
         assert_allclose([scaled.low, scaled.high], [apart.low, apart.high], rtol=1e-9)
 
 
 def test_what_half_of_the_directions_would_change_is_in_the_error(matrices: np.ndarray) -> None:
-    whole, half = (law(matrices, k=k).at(4, np.random.default_rng(3)).mean for k in (6, 3))
+    whole, half = (law(matrices, k=k).at(4, default_rng(3)).mean for k in (6, 3))
     assert whole.standard_error >= abs(whole.value - half.value)

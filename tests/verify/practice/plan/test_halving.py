@@ -54,7 +54,10 @@ def test_the_best_two_are_taken_further_and_may_change_places() -> None:
     assert sorted(place for place, losses in found.seen.items() if 200 in losses) == [0, 1]
 
 
-@pytest.mark.parametrize("late", [100, 200])
+each_late = pytest.mark.parametrize("late", [100, 200])
+
+
+@each_late
 def test_larger_rates_are_added_in_later_stages(late: int) -> None:
     """Short runs favour small rates: in longer ones, larger rates are better than all that went on."""
     found = search(lambda place, steps: 0.5 + 0.1 * abs(place - (0 if steps < late else 3)))
@@ -81,7 +84,7 @@ def test_where_nothing_beats_a_constant_there_is_no_rate() -> None:
     assert found == Answer(None, None, None)
 
 
-@pytest.mark.parametrize("late", [100, 200])
+@each_late
 def test_where_all_that_went_on_diverge_there_is_no_rate(late: int) -> None:
     """Smaller rates trained in the first stage, and were not tried longer."""
     found = search(

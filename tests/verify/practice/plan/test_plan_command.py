@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.refusals import refusal
 from tests.verify.practice.plan.small_plans import SIZES, small_network
 from verify import cli
 from verify.practice import work
@@ -65,7 +66,7 @@ def test_a_pipe_is_told_how_long_it_takes(capsys: Any, monkeypatch: pytest.Monke
     ],
 )
 def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with refusal(message):
         plan_problem(given, sizes)
 
 
@@ -85,7 +86,7 @@ def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, mess
     ],
 )
 def test_numbers_that_cannot_be_are_refused(given: Problem, options: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with refusal(message):
         plan_problem(given, [1], **options)
 
 

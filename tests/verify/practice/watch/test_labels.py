@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from tests.refusals import refusal
 from tests.simulate.objectives.language import IGNORED, CausalModel, MaskedModel, batch
 from tests.simulate.objectives.test_language_models import Truth
 from tests.verify.practice.watch.small_watchers import watched
@@ -77,13 +78,11 @@ def test_a_loss_that_moves_labels_itself_gets_them_as_they_are() -> None:
 def test_tokens_of_the_inputs_are_no_targets() -> None:
     given = batch()
     for pair in (parts(given), (given["input_ids"], given["labels"])):
-        with pytest.raises(
-            ValueError, match=r"^targets must be the next tokens, .* the whole batch with its labels$"
-        ):
+        with refusal(r"^targets must be the next tokens, .* the whole batch with its labels$"):
             still(CausalModel()).step(*pair)
 
 
 def test_inputs_without_labels_are_refused() -> None:
     for targets in (None, ()):
-        with pytest.raises(ValueError, match="data must hold tensors with samples along the first axis"):
+        with refusal("data must hold tensors with samples along the first axis"):
             still(CausalModel()).step(parts(batch())[0], targets)
