@@ -74,17 +74,17 @@ def test_a_public_name_is_defined_once() -> None:
 
 
 SIZES = {
-    "theory": 79.0,
-    "simulate": 142.3,
-    "verify": 31.1,
-    "verify/claims": 217.5,
-    "verify/practice": 46.6,
-    "verify/page": 49.0,
+    "theory": 79.7,
+    "simulate": 144.7,
+    "verify": 32.5,
+    "verify/claims": 212.2,
+    "verify/practice": 50.8,
+    "verify/page": 50.1,
     "verify/gallery": 8.4,
     "verify/judging": 16.5,
-    "verify/running": 25.2,
-    "tests": 428.6,
-    "benchmarks": 55.6,
+    "verify/running": 25.6,
+    "tests": 437.6,
+    "benchmarks": 54.0,
 }
 """Size of each folder in thousands: tokens of code without docstrings and comments, and an eighth of the characters of
 strings, templates and data. A folder that grows by more than 1 % changes its number here; another one shrinks.

@@ -128,6 +128,11 @@ UNSEEN = {
     "the other number is as large, or its prediction within two margins": {
         "vysogorets2024/lower-edge": "g_norm: h_frobenius",
         "adam_limit/quiet-gradients": "base_mean: noise",
+        "edge/return-after-a-change": "rate: first_rate",
+    },
+    "a share is 0 or 1 on either side of a number, and the other number is on the same side": {
+        "edge/spike-after-a-change": "first_steps: half",
+        "edge/escapes": "multiple: root",
     },
     "it moves the prediction by less than two margins at these points": {
         "vysogorets2024/prior-slope": "parameters: twice half",
