@@ -17,6 +17,7 @@ COPIED = (
     "theory",
     "simulate",
     "verify",
+    "tests/refusals.py",
     "tests/verify/claims",
     "docs/claims",
     "pyproject.toml",

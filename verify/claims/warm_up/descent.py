@@ -59,7 +59,7 @@ def octaves(
     samples: grids.TrainingSets,
     rates: Tensor,
     point: Point,
-    rule: rules.Rule = rules.SGD,
+    rule: rules.Rule | None = None,
     warmups: Sequence[int] = (1,),
 ) -> Tensor:
     """How many of rates (R, K), each twice the one before, train after each warm-up, (R, T)."""
@@ -75,7 +75,7 @@ def octaves(
         rates=rates.repeat(1, len(warmups)),
         steps=point.steps,
         warmup=lengths.expand(count, -1),
-        rule=rule,
+        rule=rule or rules.SGD,
         lost=LOST,
     )
     return below_constants(stack, run, samples).view(count, len(warmups), -1).sum(2).double()
