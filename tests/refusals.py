@@ -1,8 +1,8 @@
-"""What a refusal is: a `ValueError` whose message is known."""
+"""Context for tests of refused arguments."""
 
 import pytest
 
 
 def refusal(message: str) -> pytest.RaisesExc[ValueError]:
-    """Return a context in which a `ValueError` must be raised whose text this pattern is found in."""
+    """Require a `ValueError` whose message matches a pattern."""
     return pytest.raises(ValueError, match=message)

@@ -22,7 +22,7 @@ KINDS = {"object": dict, "array": list, "string": str, "boolean": bool}
 
 
 def misfits(value: Any, schema: dict[str, Any], where: str = "$") -> Iterator[str]:
-    """Where a value does not fit a JSON Schema, for the words of schemas that are used here; no others are known."""
+    """Return the places of a value that break a JSON Schema; handles only the keywords that `json_schema` writes."""
     rest = {word: part for word, part in schema.items() if word != "description"}
     if "enum" in rest:
         if value not in rest.pop("enum"):

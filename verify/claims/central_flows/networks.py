@@ -90,7 +90,7 @@ def paths(block: Block, point: Point) -> Arrays:
 
 
 def at_rates(block: Block, point: Point) -> Arrays:
-    """The same at each rate."""
+    """Scores of `ratios` at each rate of the point, (networks, rates)."""
     rows = [ratios(block, point | {"rate": rate}) for rate in point.rate]
     return {name: np.stack([row[name] for row in rows], 1) for name in rows[0]}
 

@@ -1,4 +1,4 @@
-"""What a change of the rate or the batch size, or noise in place of batches, does at the edge."""
+"""Interventions at the edge: a change of the rate or the batch size, and noise in place of batches."""
 
 from __future__ import annotations
 

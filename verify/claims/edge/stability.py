@@ -1,4 +1,4 @@
-"""Where SGD turns unstable: on least squares by the noise kernel norm, at a minimum by its Lyapunov exponent."""
+"""Rates at which SGD turns unstable: by the noise kernel norm on least squares, by Lyapunov exponents at minima."""
 
 from __future__ import annotations
 

@@ -73,10 +73,6 @@ CLAIMS = (
         id="warm_up/first-step-of-adam",
         entries=("K4",),
         source=f"{WARMUP}; the high start, by accounts of others",
-        passage=as_stated(
-            "We also suggest an initialization for the variance in Adam which provides benefits similar to warmup",
-            "abstract",
-        ),
         statement=r"P\Big(\lambda_1(P_1^{-1} H) > 10\, \frac{2 + 2\beta_1}{(1 - \beta_1)\, \eta_{max}(T)}\Big) = 1,"
         r"\quad P_1 = (1 - \beta_1)\,\mathrm{diag}(|g| + \epsilon)",
         symbols={

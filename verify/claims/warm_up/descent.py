@@ -62,7 +62,7 @@ def octaves(
     rule: rules.Rule | None = None,
     warmups: Sequence[int] = (1,),
 ) -> Tensor:
-    """How many of rates (R, K), each twice the one before, train after each warm-up, (R, T)."""
+    """Return the number of rates that train after each warm-up, (R, T), of rates (R, K) a factor of two apart."""
     import torch
 
     count = len(rates)
@@ -298,7 +298,6 @@ CLAIMS = (
         id="warm_up/flat-starts-gain-less",
         entries=("K2",),
         source=f"{WARMUP}, abstract; that flat starts gain less, by accounts of others",
-        passage=as_stated("which in turn depends on the initialization and parameterization", "abstract"),
         statement=r"\log_2 \frac{\eta_{max}(T)}{\eta_{max}(1)}\Big|_{W_L \sim N} - "
         r"\log_2 \frac{\eta_{max}(T)}{\eta_{max}(1)}\Big|_{W_L = 0} \ge 1 \quad (T = 32)",
         symbols={"W_L": "weights of the last layer at the start"},
@@ -321,9 +320,6 @@ CLAIMS = (
         id="warm_up/sharpness-follows-the-rate",
         entries=("K3",),
         source=f"{WARMUP}, abstract; that it follows 2 over the rate, by accounts of others",
-        passage=as_stated(
-            "by forcing the network to more well-conditioned areas of the loss landscape", "abstract"
-        ),
         statement=r"\mathbb{E} \log_2 \eta_t \lambda_1 = 1"
         r" \quad\text{after } t \text{ steps of linear warm-up, at the edge}",
         says="Once it is at the edge, the sharpness falls during a linear warm-up as two over the rate of the step.",

@@ -57,7 +57,7 @@ def across_depths(block: Block, point: Point) -> Arrays:
 
 
 def across_widths(block: Block, point: Point) -> Arrays:
-    """How far training moves the logarithm of the sharpness, at each of two widths; same images."""
+    """Change of the logarithm of the sharpness in training, at each of two widths on the same images."""
     images = images_of(block, point)
     found = {name: sharpness_in_training(block, point, images, point[name]) for name in ("narrow", "wide")}
     return {name: np.abs(np.log(values[:, -1] / values[:, 0])) for name, values in found.items()}
@@ -207,7 +207,8 @@ CLAIMS = (
     Claim(
         id="width/sharpness-over-depth-unscaled",
         **OF_DEPTHS,
-        source="beside Bordelon et al. (2024), arXiv 2309.16620, abstract: under muP alone no transfer across depths",
+        source="ours, next to Bordelon et al. (2024), arXiv 2309.16620, abstract: under muP alone no transfer across "
+        "depths",
         passage=OURS,
         statement=r"\frac{\log \lambda_1(3L, t) - \log \lambda_1(L, t)}{\log 3} \ge 0.8 \quad "
         r"(h_{l+1} = h_l + W_l \phi(h_l))",
