@@ -27,7 +27,7 @@ def adam_rates(block: Block, point: Point) -> Arrays:
 
     samples = centred_images(block, point)
     stack, start = perceptrons_at(block, point, point.hidden)
-    rates = (point.low * 2.0 ** torch.arange(point.rungs, device=block.device)).expand(len(block), -1)
+    rates = (point.low * 2.0 ** torch.arange(point.tried, device=block.device)).expand(len(block), -1)
     rule = rules.Rule(momentum=point.momentum, second=point.second)
     started = dataclasses.replace(rule, squared_start=True)
     found = octaves(stack, start, samples, rates, point, rule, (1, point.warmup))
@@ -55,7 +55,7 @@ ADAM = Experiment(
             hidden=(16, 16),
             samples=16,
             low=0.02,
-            rungs=7,
+            tried=7,
             momentum=0.9,
             second=0.999,
             warmup=48,

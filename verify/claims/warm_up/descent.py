@@ -87,7 +87,7 @@ def warmed_rates(block: Block, point: Point) -> Arrays:
 
     samples = centred_images(block, point)
     stack, sharp = perceptrons_at(block, point, point.hidden)
-    ladder = point.low * 2.0 ** torch.arange(point.rungs, device=block.device)
+    ladder = point.low * 2.0 ** torch.arange(point.tried, device=block.device)
     found = [
         octaves(
             stack,
@@ -203,7 +203,7 @@ LARGEST = Experiment(
     simulate=warmed_rates,
     single=SINGLE,
     points=(
-        Point(activation="relu", hidden=(16, 16), samples=16, low=8.0, rungs=6, warmups=(1, 8, 32), steps=64),
+        Point(activation="relu", hidden=(16, 16), samples=16, low=8.0, tried=6, warmups=(1, 8, 32), steps=64),
     ),
     budget=384,
     seconds=1.7,
