@@ -84,7 +84,7 @@ SIZES = {
     "verify/judging": 16.5,
     "verify/running": 25.6,
     "tests": 437.6,
-    "benchmarks": 54.0,
+    "benchmarks": 54.3,
 }
 """Size of each folder in thousands: tokens of code without docstrings and comments, and an eighth of the characters of
 strings, templates and data. A folder that grows by more than 1 % changes its number here; another one shrinks.

@@ -212,7 +212,14 @@ def _compare(
 
 SHORT = "hessian", "gauss-newton", "eigenvalue"
 
-TABLE = {"lenet-300-100": (), "large": SHORT[2:], "tiny": (*SHORT[:2], "dense", "dense anew")}
+TABLE = {
+    "lenet-300-100": (),
+    "residual": (*SHORT, "gram"),
+    "attention": (*SHORT, "measure"),
+    "large": SHORT[2:],
+    "tiny": (*SHORT[:2], "dense", "dense anew"),
+    "outputs": ("diagonal",),
+}
 """Works of networks in the table of all of them; empty for all works, `SHORT` where a network is not named."""
 
 HEAD = ("work", "library", "by", "best", "median", "times ours", "relative error")

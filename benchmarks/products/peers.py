@@ -141,10 +141,10 @@ def _torch() -> tuple[Way, ...]:
     func = torch.func
 
     def gram(case: Case) -> Call:
-        state = {name: p.detach() for name, p in case.of_one_output.named_parameters()}
+        state = {name: p.detach() for name, p in case.net.named_parameters()}
 
         def output(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
-            return func.functional_call(case.of_one_output, parameters, (x[None],))[0, 0]
+            return func.functional_call(case.net, parameters, (x[None],))[0, 0]
 
         def call() -> Tensor:
             parts = func.vmap(func.grad(output), in_dims=(None, 0))(state, case.x)
@@ -201,6 +201,7 @@ def _torch() -> tuple[Way, ...]:
         Way("dense anew", "double backward, vmap", lambda case: lambda: rows(case, hessian_products(case))),
         Way("diagonal", "by layers", lambda case: partial(diagonal, case)),
         Way("kfac", "by layers", lambda case: partial(kfac_product, case)),
+        Way("sampled", "by layers", lambda case: partial(kfac_product, case, sampled=True)),
         Way("density", f"kept graph, {PROBES * STEPS} products alone", powers),
         Way("eigenvalue", f"kept graph, scipy eigsh, ncv={VECTORS}", largest(1, VECTORS)),
         Way("eigenvalues", "kept graph, scipy eigsh", largest(EIGENVALUES)),

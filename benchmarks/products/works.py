@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from simulate.eigenvalues import extremes
 from simulate.factors import kfac
 from simulate.lanczos.gauss import recurrence
 from simulate.modules.diagonals import gauss_newton_diagonal
+from simulate.modules.empirical_kernel import empirical_kernel
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.networks import LENET_300_100, LeNet5, Mlp, Vgg
@@ -30,10 +31,20 @@ from simulate.objectives import Objective
 from simulate.objectives.restoring import preserve_state, seed_generators
 from simulate.operators import gauss_newton, hessian
 from simulate.perceptrons.curvature import haar
-from simulate.wide import fisher_gram
-from simulate.wide.signals import WideNetwork
+from verify.practice.measure import measure
 
 CLASSES = 10
+
+
+class _FirstOutput(nn.Module):
+    """First output of a network, (N, 1)."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)[:, :1]
 
 
 class BenchNetwork(NamedTuple):
@@ -123,6 +134,7 @@ NETWORKS: dict[str, BenchNetwork] = {
     "attention": BenchNetwork("two blocks of attention", (1, 28, 28), 32, lambda _: _Transformer(64, 2)),
     "large": BenchNetwork("attention, 8.3e6 parameters", (1, 28, 28), 8, lambda _: _Transformer(360, 8)),
     "tiny": bench_perceptron((16, 4, 10), "16-4-10", samples=100),
+    "outputs": bench_perceptron((784, 100, 2048), "784-100-2048", samples=200),
 }
 """Networks by their name on the command line."""
 
@@ -184,10 +196,6 @@ class Case:
         with preserve_state(None, training=False):  # layers of torch draw from its own generator
             seed_generators(0)
             self.net = network.build(rng).to(device=device, dtype=torch.float32).eval()
-        if network.widths:
-            one = Mlp((*network.widths[:-1], 1), rng=rng)
-            self.of_one_output = one.to(device=device, dtype=torch.float32)
-            """Return this perceptron with one output instead of ten."""
         self.parameters = list(self.net.parameters())
         dim = sum(p.numel() for p in self.parameters)
         self.vector = torch.tensor(rng.standard_normal(dim), dtype=torch.float32, device=device)
@@ -236,16 +244,6 @@ class Case:
         """Return a new `Objective`, which keeps nothing yet."""
         return Objective(self.net, self.batch, self.loss)
 
-    @cached_property
-    def wide(self) -> WideNetwork:
-        """Network with one output in the form that `fisher_gram` takes."""
-        weights = [p.detach() for p in self.of_one_output.parameters()]
-        return WideNetwork(
-            weights=tuple(w[None] for w in weights),
-            biases=tuple(w.new_zeros(1, len(w)) for w in weights),
-            inputs=self.x[None],
-        )
-
 
 class Way(NamedTuple):
     """Way of a library to do a work: its function, and a function that prepares the call."""
@@ -282,6 +280,15 @@ def _density(case: Case) -> Call:
     )
 
 
+def _gram(case: Case) -> Call:
+    first = _FirstOutput(case.net)
+    return lambda: empirical_kernel(first, case.x, traced=True)
+
+
+def _measured(objective: Objective) -> Tensor:
+    return torch.tensor(measure(objective).hessian.top[0].value)
+
+
 OURS = (
     Way("hessian", "operators.hessian", lambda case: times(hessian(case.objective), case.vector)),
     Way(
@@ -299,6 +306,7 @@ OURS = (
     Way("dense anew", "operators.hessian", lambda case: lambda: hessian(case.new_objective()).dense()),
     Way("diagonal", "gauss_newton_diagonal", lambda case: lambda: gauss_newton_diagonal(case.objective)),
     Way("kfac", "factors.kfac", lambda case: lambda: kfac(case.objective, kind="empirical") @ case.vector),
+    Way("sampled", "factors.kfac", lambda case: lambda: kfac(case.objective, kind="sampled") @ case.vector),
     Way(
         "trace",
         "sample_grams.trace_gauss_newton",
@@ -309,11 +317,8 @@ OURS = (
         "sample_grams.trace_hessian",
         lambda case: lambda: torch.tensor(trace_hessian(case.objective)),
     ),
-    Way(
-        "gram",
-        "fisher_gram.gram",
-        lambda case: lambda: fisher_gram.gram(case.wide, "relu", biases=False)[0, 0, 0],
-    ),
+    Way("gram", "empirical_kernel", _gram),
+    Way("measure", "measure", lambda case: lambda: _measured(case.objective)),
 )
 
 
@@ -392,27 +397,42 @@ def largest_of(
 @torch.no_grad()
 def diagonal(case: Case) -> Tensor:
     """Return the diagonal of G and H, which agree since the logits are linear in every single weight."""
-    p, total = case.net(case.x).softmax(1), torch.zeros_like(case.vector)
-    for one, share in zip(torch.eye(CLASSES).to(p), p.T, strict=True):
-        # the curvature of the loss is the sum of p_k (e_k - p)(e_k - p)'
-        layers = _layers(case.parameters, case.x, (one - p) * share[:, None].sqrt())
+    total = torch.zeros_like(case.vector)
+    for slope in _roots(case):
+        layers = _layers(case.parameters, case.x, slope)
         total += _flat([delta.square().mT @ below.square() for below, delta in layers][::-1])
-    return total / len(p)
+    return total / len(case.x)
+
+
+def _roots(case: Case) -> Iterator[Tensor]:
+    """Yield columns (N, m) of a root of the curvature of the loss by the logits, one for each class."""
+    p = case.net(case.x).softmax(1)
+    for one, share in zip(torch.eye(p.shape[1]).to(p), p.T, strict=True):
+        # the curvature is the sum of p_k (e_k - p)(e_k - p)'
+        yield (one - p) * share[:, None].sqrt()
+
+
+def kfac_product(case: Case, *, sampled: bool = False) -> Tensor:
+    """Return the product of the vector with Kronecker factors, of the labels or of labels drawn from the outputs."""
+    p = case.net(case.x).softmax(1)
+    labels = torch.multinomial(p, 1)[:, 0] if sampled else case.labels
+    return factors_product(case, [p - nn.functional.one_hot(labels, p.shape[1])])
 
 
 @torch.no_grad()
-def kfac_product(case: Case) -> Tensor:
-    """Return the product of the vector with the Kronecker factors of the empirical Fisher information."""
-    delta = case.net(case.x).softmax(1) - nn.functional.one_hot(case.labels, CLASSES)
-    vectors, layers = case.like_parameters(case.vector)[::-1], _layers(case.parameters, case.x, delta)
-    parts = [(d.mT @ d) @ v @ (below.mT @ below) for v, (below, d) in zip(vectors, layers, strict=True)]
-    return _flat(parts[::-1]) / len(delta) ** 2
+def factors_product(case: Case, slopes: Iterable[Tensor]) -> Tensor:
+    """Return the product of the vector with the factors of these derivatives (N, m) by the outputs, added up."""
+    total, vectors = torch.zeros_like(case.vector), case.like_parameters(case.vector)[::-1]
+    for slope in slopes:
+        layers = zip(vectors, _layers(case.parameters, case.x, slope), strict=True)
+        total += _flat([(d.mT @ d) @ v @ (below.mT @ below) for v, (below, d) in layers][::-1])
+    return total / len(case.x) ** 2
 
 
-def _gram(case: Case) -> Tensor:
-    weights = [p.detach().double() for p in case.of_one_output.parameters()]
-    layers = _layers(weights, case.x, case.x.new_ones(len(case.x), 1))
-    return torch.stack([(delta @ delta.mT) * (below @ below.mT) for below, delta in layers]).sum(0)
+def _gram_matrix(case: Case) -> Tensor:
+    outputs = (case.net(one[None])[0, 0] for one in case.x)
+    rows = torch.stack([_flat(torch.autograd.grad(output, case.parameters)) for output in outputs])
+    return rows @ rows.T
 
 
 def _layers(weights: Sequence[Tensor], x: Tensor, delta: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
@@ -462,7 +482,10 @@ WORKS = {
     "dense anew": Work("new Objective, all of H", _dense, FEW),
     "diagonal": Work("diagonal of G", diagonal, math.inf),
     "kfac": Work("empirical KFAC, times a vector", kfac_product, math.inf),
+    # labels that were drawn: the error is that of one draw
+    "sampled": Work("sampled KFAC, times a vector", lambda c: factors_product(c, _roots(c)), math.inf),
     "trace": Work("trace of G, which is that of H", lambda case: diagonal(case).sum(), math.inf),
-    "gram": Work("Gram matrix of one output", _gram, math.inf),
+    "gram": Work("Gram matrix of one output", _gram_matrix),
+    "measure": Work("all of measure; its largest eigenvalue", _top),
 }
 """Works by their name on the command line."""
