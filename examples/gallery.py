@@ -1,8 +1,8 @@
 """Pictures of the laws, with the code that draws them.
 
 Each picture shows a law as a line and fresh random draws as points. The code above a picture draws it in
-seconds with public calls. Larger pictures, with several laws side by side, come from the command `losscurv
-gallery`; verdicts are in the [report](../verdicts.md).
+seconds with public calls. Verdicts are in the [report](../verdicts.md); `losscurv plot --claim ID` draws the figure
+of any of its claims.
 """
 
 import matplotlib.pyplot as plt

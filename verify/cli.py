@@ -172,7 +172,6 @@ def _parser() -> argparse.ArgumentParser:
         "files", nargs=2, metavar="RESULTS.JSON", help="results file of a run, or its folder"
     )
     _add_plot(commands)
-    _add_gallery(commands)
     practice.add(commands, _command)
     return parser
 
@@ -261,29 +260,6 @@ def _add_plot(commands: Any) -> None:
     add("--width", metavar="INCHES", type=float, help="width of the figure (default: about 7)")
     add("--format", metavar="FORM", help="pdf, svg or png (default: from --out, or svg)")
     add("--out", metavar="FILE", help="file of the figure (default: named by the claim, in this folder)")
-
-
-def _add_gallery(commands: Any) -> None:
-    gallery = _command(
-        commands, "gallery", _gallery, "draw pictures of laws against simulations", "[PICTURE ...]"
-    )
-    gallery.add_argument(
-        "names", nargs="*", metavar="PICTURE", help="pictures to draw (default: all); --list names them"
-    )
-    gallery.add_argument("--list", action="store_true", help="name the pictures and draw nothing")
-    gallery.add_argument(
-        "--output",
-        metavar="FOLDER",
-        default="losscurv-gallery",
-        help="folder for the pictures (default: losscurv-gallery)",
-    )
-    gallery.add_argument("--seed", type=int, metavar="N", default=2024, help="random seed (default 2024)")
-    gallery.add_argument(
-        "--device", metavar="NAME", default="cpu", help="cpu (default), cuda, cuda:<index> or auto"
-    )
-    gallery.add_argument(
-        "--data", metavar="FILE.npz", default="digits", help="images to use instead of the built-in digits"
-    )
 
 
 def _add_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
@@ -511,27 +487,6 @@ def _plot_one(options: argparse.Namespace) -> int:
     out = Path(options.out or f"{wording.slugs([name])[name]}.{form}")
     plots.save_as(figure, out, form)
     print(f"figure: {escaped(str(out))}")
-    return AS_EXPECTED
-
-
-def _gallery(options: argparse.Namespace) -> int:
-    from simulate.monte_carlo import default_workers, resolve_device
-    from verify import gallery
-    from verify.claims.images import require_images
-    from verify.running.options import require_seed, require_writable
-
-    chosen = gallery.pictures(options.names)
-    if options.list:
-        print("\n".join(f"{picture.name:18}{picture.shows}" for picture in chosen))
-        return AS_EXPECTED
-    require_images(options.data, max(picture.images for picture in chosen))
-    setting = gallery.Setting(
-        seed=require_seed(options.seed), device=resolve_device(options.device), data=options.data
-    )
-    require_writable(Path(options.output), "--output")
-    for name, png, seconds in gallery.save_pictures(chosen, setting, Path(options.output), default_workers()):
-        shows = next(picture.shows for picture in chosen if picture.name == name)
-        print(f"{escaped(str(png))}  {shows}, {seconds:.1f} s", flush=True)
     return AS_EXPECTED
 
 
