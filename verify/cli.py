@@ -205,26 +205,15 @@ def _add_report(commands: Any) -> None:
 
 
 def _add_claims(commands: Any) -> None:
-    from verify.model.inventory import Status
-
     about = "count the statements of the papers, or list those with all of some words"
     add = _command(commands, "claims", _claims, about, "[WORD ...]").add_argument
     add(
         "words",
         nargs="*",
         metavar="WORD",
-        help="paper, id, topic or any other part of a statement or of its claims",
+        help="paper, id, status, topic or any other part of a statement or of its claims",
     )
     add("--paper", action="append", metavar="NAME", help="list this paper only (repeatable)")
-    add(
-        "--entry",
-        action="append",
-        metavar="ID",
-        help="list the statement with this number, as B13 (repeatable)",
-    )
-    statuses = [status.value for status in Status]
-    listed = f"list this status only (repeatable): {', '.join(statuses)}"
-    add("--status", action="append", metavar="STATUS", choices=statuses, help=listed)
     add(
         "--scorecard",
         nargs="?",
@@ -371,15 +360,14 @@ def _claims(options: argparse.Namespace) -> int:
     from verify.page import terminal
 
     registry.require_papers(options.paper or [])
-    narrowed = options.words or options.paper or options.entry or options.status
+    narrowed = options.words or options.paper
     if options.scorecard:
         if narrowed or options.schema:
             raise ValueError("--scorecard counts all statements and takes no other option but --json")
         _scorecard(options)
         return AS_EXPECTED
     claims = {claim.id: claim for claim in registry.claims()}
-    chosen = (("paper", options.paper), ("id", options.entry), ("status", options.status))
-    asked = [row for row in registry.inventory() if all(not k or getattr(row, n) in k for n, k in chosen)]
+    asked = [row for row in registry.inventory() if not options.paper or row.paper in options.paper]
     rows, near = with_words(asked, claims, options.words)
     if options.schema:
         _print_json(json_schema(list[Statement]))

@@ -43,7 +43,6 @@ SENSIBLE = {
     "--workers": ["1", "1", "1000000000"],
     "--device": ["cpu", "cuda:99", "cuda:-1", "tpu", "cpu:0"],
     "--executor": ["dask://", "dask://x", "dask://:1", "tcp://x:1", "dask://a b:1"],
-    "--status": ["judged", "open", "JUDGED"],
 }
 """What an option is made for, beside what no option takes; an address where someone might answer is left out."""
 
@@ -62,7 +61,7 @@ OWN = {
     "report": [*(name for name, _ in OPTIONS), "--json"],
     "replay": [*(name for name, _ in OPTIONS), "--json"],
     "plot": ["--output"],
-    "claims": ["--paper", "--entry", "--status", "--scorecard", "--json", "--schema"],
+    "claims": ["--paper", "--scorecard", "--json", "--schema"],
     "compare": [],
 }
 """Options by command."""
@@ -198,7 +197,7 @@ PLAIN = "pipe must be a plain file, got a pipe or a device"
         ("replay /dev/zero", "results file /dev/zero must be a plain file"),
         ("plot good --output ''", "--output needs a value"),
         ("plot pipe", PLAIN),
-        ("claims --status ''", "unknown value ''; choose from 'judged', 'partly judged', "),
+        ("report --tier ''", "unknown value ''; choose from 'smoke', 'default', 'full'"),
         ("claims --paper nobody2020", "paper must be one of"),
     ],
 )
