@@ -92,11 +92,10 @@ def host_lines(suite: Suite) -> list[str]:
     ['on the CPU, not on cuda: a/b (its LAPACK)']
     """
     host, lines = suite.host, list[str]()
-    wall, cpu, main, workers = map(host.get, ("wall_seconds", "cpu_seconds", "main_seconds", "workers"))
+    wall, cpu, workers = map(host.get, ("wall_seconds", "cpu_seconds", "workers"))
     if wall is not None and cpu is not None:
         many = f"{workers or 1} worker{'s' * (workers not in (None, 1))}"
-        alone = "" if main is None else f", {main:.0f} of them in the main process"
-        lines.append(f"judged in {wall:.0f} s on {many}, {cpu:.0f} CPU seconds{alone}")
+        lines.append(f"judged in {wall:.0f} s on {many}, {cpu:.0f} CPU seconds")
     named = ", ".join(f"{name} ({what})" for name, what in (host.get("beside_the_device") or {}).items())
     lines += [f"on the CPU, not on {suite.device}: {named}"] * bool(named)
     return lines + [

@@ -280,7 +280,7 @@ class Watcher(Result):
         share = f"Measuring took {100 * self._records[-1].share:.1f} % of the time." if self._records else ""
         write_result(self, path, plots_html(watch_plots(self._records)), [share])
 
-    _spread = True
+    _evenly_spaced = True
 
     def _brief(self) -> Sequence[str]:
         return BRIEF
