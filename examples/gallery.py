@@ -201,7 +201,7 @@ save("gradient", "Gradient norm over class priors", xlabel="√P σ_c |Q̂ − Q
 #
 # ## The figure of a claim
 #
-# `losscurv plot --claim vysogorets2024/eq-8 --format pdf` draws the figure of a claim of `losscurv-report/`:
+# `losscurv plot --claim vysogorets2024/eq-8 --out eq-8.pdf` draws the figure of a claim of `losscurv-report/`:
 # prediction, margin, rivals, points and intervals. If the folder does not have the claim, the command judges
 # it first. In Python `losscurv.plot("losscurv-report", "vysogorets2024/eq-8")` returns a figure of
 # matplotlib; `None` in place of the folder judges the claim first.

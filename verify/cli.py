@@ -247,8 +247,11 @@ def _add_plot(commands: Any) -> None:
         help="of --claim; all adds the deviations in margins",
     )
     add("--width", metavar="INCHES", type=float, help="width of the figure (default: about 7)")
-    add("--format", metavar="FORM", help="pdf, svg or png (default: from --out, or svg)")
-    add("--out", metavar="FILE", help="file of the figure (default: named by the claim, in this folder)")
+    add(
+        "--out",
+        metavar="FILE",
+        help="file of the figure, .svg, .pdf or .png (default: CLAIM.svg in this folder)",
+    )
 
 
 def _add_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
@@ -430,7 +433,7 @@ def _plot(options: argparse.Namespace) -> int:
 
     if options.claim is not None or options.main or options.paper is not None:
         return _plot_one(options)
-    for name in ("format", "out", "panels", "width"):
+    for name in ("out", "panels", "width"):
         if getattr(options, name) is not None:
             raise ValueError(f"--{name} needs --claim ID, --main or --paper NAME")
     file = Path(options.file or REPORT_DIR)
@@ -454,11 +457,10 @@ def _plot_one(options: argparse.Namespace) -> int:
 
     if options.output is not None:
         raise ValueError("--output cannot be combined with --claim, --main or --paper; use --out FILE")
-    ending = Path(options.out).suffix.removeprefix(".").lower() if options.out else ""
-    form = options.format or ending or "svg"
-    if form not in plots.FORMATS:
-        raise ValueError(f"--format must be one of {', '.join(plots.FORMATS)}, got {form!r}")
     source, claim = options.file, options.claim or ""
+    name = claim or options.paper or "main"
+    out = Path(options.out or f"{wording.slugs([name])[name]}.svg")
+    plots.format_of(out)  # now, not after a run
     if source is None and Path(REPORT_DIR, "results.json").exists():
         source = load_results(REPORT_DIR)
     if source is None and claim:
@@ -471,9 +473,7 @@ def _plot_one(options: argparse.Namespace) -> int:
         source, claim, panels=options.panels or "main", width=options.width, main=options.main,
         paper=options.paper or "",
     )  # fmt: skip
-    name = claim or options.paper or "main"
-    out = Path(options.out or f"{wording.slugs([name])[name]}.{form}")
-    plots.save_as(figure, out, form)
+    plots.save_as(figure, out)
     print(f"figure: {escaped(str(out))}")
     return AS_EXPECTED
 

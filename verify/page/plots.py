@@ -161,16 +161,29 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
     return list(files)
 
 
-def save_as(figure: Figure, path: Path, form: str) -> None:
-    """Write a figure to one file, in one of `FORMATS`: the same figure gives the same bytes.
+def format_of(path: Path) -> str:
+    """Return the one of `FORMATS` that a name ends in.
 
     Raises
     ------
     ValueError
-        If the format is unknown, or the file cannot be written.
+        If it ends otherwise.
     """
+    form = path.suffix.removeprefix(".").lower()
     if form not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {form!r}")
+    return form
+
+
+def save_as(figure: Figure, path: Path) -> None:
+    """Write a figure to one file, in the format of its name: the same figure gives the same bytes.
+
+    Raises
+    ------
+    ValueError
+        As `format_of`, or if the file cannot be written.
+    """
+    form = format_of(path)
     with writing("figure", path):
         replace_files({path: _render(figure, form)})
 

@@ -275,7 +275,7 @@ class Watcher(Result):
 
         path = Path(path)
         if path.suffix != ".html":
-            save_as(self.figure(), path, path.suffix.removeprefix("."))
+            save_as(self.figure(), path)
             return
         share = f"Measuring took {100 * self._records[-1].share:.1f} % of the time." if self._records else ""
         write_result(self, path, plots_html(watch_plots(self._records)), [share])
