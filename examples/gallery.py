@@ -1,8 +1,8 @@
 """Pictures of the laws, with the code that draws them.
 
 Each picture shows a law as a line and fresh random draws as points. The code above a picture draws it in
-seconds with public calls. Larger pictures, with several laws side by side, come from the command `losscurv
-gallery`; verdicts are in the [report](../verdicts.md).
+seconds with public calls. Verdicts are in the [report](../verdicts.md); `losscurv plot --claim ID` draws the figure
+of any of its claims.
 """
 
 import matplotlib.pyplot as plt
@@ -201,7 +201,7 @@ save("gradient", "Gradient norm over class priors", xlabel="√P σ_c |Q̂ − Q
 #
 # ## The figure of a claim
 #
-# `losscurv plot --claim vysogorets2024/eq-8 --format pdf` draws the figure of a claim of `losscurv-report/`:
+# `losscurv plot --claim vysogorets2024/eq-8 --out eq-8.pdf` draws the figure of a claim of `losscurv-report/`:
 # prediction, margin, rivals, points and intervals. If the folder does not have the claim, the command judges
 # it first. In Python `losscurv.plot("losscurv-report", "vysogorets2024/eq-8")` returns a figure of
 # matplotlib; `None` in place of the folder judges the claim first.

@@ -46,25 +46,12 @@ def _require_ours() -> None:
         in_place = file.parent.resolve() == ours.resolve()
         # the file itself is looked at, since another distribution may have written over it
         if not (in_place and origin and b"Part of losscurv" in spec.loader.get_data(origin)):
-            raise ImportError(_advice(name, file, in_place), name=name)
-
-
-def _advice(name: str, file: Path, in_place: bool) -> str:
-    """Return which file or distribution hides a package, and what to do."""
-    from importlib.metadata import distribution, packages_distributions
-
-    fault, cure = f"{file} hides it", "rename that file, or its folder if it is a package"
-    if in_place:
-        fault, cure = (
-            f"{file} is missing or not ours",
-            "install losscurv again with pip install --force-reinstall",
-        )
-    for other in packages_distributions().get(name, ()):
-        site = Path(str(distribution(other).locate_file(""))).resolve()
-        if other != "losscurv" and site in file.resolve().parents:
-            fault = f"the distribution {other!r} hides it with {file}"
-            cure = f"pip uninstall {other}, then install losscurv again with pip install --force-reinstall"
-    return f"losscurv needs its own package {name!r}, but {fault}: {cure}"
+            raise ImportError(
+                f"losscurv needs its own package {name!r}, but {file} is not it: rename that file or its folder; if"
+                " another distribution wrote it, uninstall that one, then install losscurv again with pip install"
+                " --force-reinstall",
+                name=name,
+            )
 
 
 _require_ours()

@@ -172,7 +172,6 @@ def _parser() -> argparse.ArgumentParser:
         "files", nargs=2, metavar="RESULTS.JSON", help="results file of a run, or its folder"
     )
     _add_plot(commands)
-    _add_gallery(commands)
     practice.add(commands, _command)
     return parser
 
@@ -206,26 +205,15 @@ def _add_report(commands: Any) -> None:
 
 
 def _add_claims(commands: Any) -> None:
-    from verify.model.inventory import Status
-
     about = "count the statements of the papers, or list those with all of some words"
     add = _command(commands, "claims", _claims, about, "[WORD ...]").add_argument
     add(
         "words",
         nargs="*",
         metavar="WORD",
-        help="paper, id, topic or any other part of a statement or of its claims",
+        help="paper, id, status, topic or any other part of a statement or of its claims",
     )
     add("--paper", action="append", metavar="NAME", help="list this paper only (repeatable)")
-    add(
-        "--entry",
-        action="append",
-        metavar="ID",
-        help="list the statement with this number, as B13 (repeatable)",
-    )
-    statuses = [status.value for status in Status]
-    listed = f"list this status only (repeatable): {', '.join(statuses)}"
-    add("--status", action="append", metavar="STATUS", choices=statuses, help=listed)
     add(
         "--scorecard",
         nargs="?",
@@ -259,30 +247,10 @@ def _add_plot(commands: Any) -> None:
         help="of --claim; all adds the deviations in margins",
     )
     add("--width", metavar="INCHES", type=float, help="width of the figure (default: about 7)")
-    add("--format", metavar="FORM", help="pdf, svg or png (default: from --out, or svg)")
-    add("--out", metavar="FILE", help="file of the figure (default: named by the claim, in this folder)")
-
-
-def _add_gallery(commands: Any) -> None:
-    gallery = _command(
-        commands, "gallery", _gallery, "draw pictures of laws against simulations", "[PICTURE ...]"
-    )
-    gallery.add_argument(
-        "names", nargs="*", metavar="PICTURE", help="pictures to draw (default: all); --list names them"
-    )
-    gallery.add_argument("--list", action="store_true", help="name the pictures and draw nothing")
-    gallery.add_argument(
-        "--output",
-        metavar="FOLDER",
-        default="losscurv-gallery",
-        help="folder for the pictures (default: losscurv-gallery)",
-    )
-    gallery.add_argument("--seed", type=int, metavar="N", default=2024, help="random seed (default 2024)")
-    gallery.add_argument(
-        "--device", metavar="NAME", default="cpu", help="cpu (default), cuda, cuda:<index> or auto"
-    )
-    gallery.add_argument(
-        "--data", metavar="FILE.npz", default="digits", help="images to use instead of the built-in digits"
+    add(
+        "--out",
+        metavar="FILE",
+        help="file of the figure, .svg, .pdf or .png (default: CLAIM.svg in this folder)",
     )
 
 
@@ -395,15 +363,14 @@ def _claims(options: argparse.Namespace) -> int:
     from verify.page import terminal
 
     registry.require_papers(options.paper or [])
-    narrowed = options.words or options.paper or options.entry or options.status
+    narrowed = options.words or options.paper
     if options.scorecard:
         if narrowed or options.schema:
             raise ValueError("--scorecard counts all statements and takes no other option but --json")
         _scorecard(options)
         return AS_EXPECTED
     claims = {claim.id: claim for claim in registry.claims()}
-    chosen = (("paper", options.paper), ("id", options.entry), ("status", options.status))
-    asked = [row for row in registry.inventory() if all(not k or getattr(row, n) in k for n, k in chosen)]
+    asked = [row for row in registry.inventory() if not options.paper or row.paper in options.paper]
     rows, near = with_words(asked, claims, options.words)
     if options.schema:
         _print_json(json_schema(list[Statement]))
@@ -466,7 +433,7 @@ def _plot(options: argparse.Namespace) -> int:
 
     if options.claim is not None or options.main or options.paper is not None:
         return _plot_one(options)
-    for name in ("format", "out", "panels", "width"):
+    for name in ("out", "panels", "width"):
         if getattr(options, name) is not None:
             raise ValueError(f"--{name} needs --claim ID, --main or --paper NAME")
     file = Path(options.file or REPORT_DIR)
@@ -490,11 +457,10 @@ def _plot_one(options: argparse.Namespace) -> int:
 
     if options.output is not None:
         raise ValueError("--output cannot be combined with --claim, --main or --paper; use --out FILE")
-    ending = Path(options.out).suffix.removeprefix(".").lower() if options.out else ""
-    form = options.format or ending or "svg"
-    if form not in plots.FORMATS:
-        raise ValueError(f"--format must be one of {', '.join(plots.FORMATS)}, got {form!r}")
     source, claim = options.file, options.claim or ""
+    name = claim or options.paper or "main"
+    out = Path(options.out or f"{wording.slugs([name])[name]}.svg")
+    plots.format_of(out)  # now, not after a run
     if source is None and Path(REPORT_DIR, "results.json").exists():
         source = load_results(REPORT_DIR)
     if source is None and claim:
@@ -507,31 +473,8 @@ def _plot_one(options: argparse.Namespace) -> int:
         source, claim, panels=options.panels or "main", width=options.width, main=options.main,
         paper=options.paper or "",
     )  # fmt: skip
-    name = claim or options.paper or "main"
-    out = Path(options.out or f"{wording.slugs([name])[name]}.{form}")
-    plots.save_as(figure, out, form)
+    plots.save_as(figure, out)
     print(f"figure: {escaped(str(out))}")
-    return AS_EXPECTED
-
-
-def _gallery(options: argparse.Namespace) -> int:
-    from simulate.monte_carlo import default_workers, resolve_device
-    from verify import gallery
-    from verify.claims.images import require_images
-    from verify.running.options import require_seed, require_writable
-
-    chosen = gallery.pictures(options.names)
-    if options.list:
-        print("\n".join(f"{picture.name:18}{picture.shows}" for picture in chosen))
-        return AS_EXPECTED
-    require_images(options.data, max(picture.images for picture in chosen))
-    setting = gallery.Setting(
-        seed=require_seed(options.seed), device=resolve_device(options.device), data=options.data
-    )
-    require_writable(Path(options.output), "--output")
-    for name, png, seconds in gallery.save_pictures(chosen, setting, Path(options.output), default_workers()):
-        shows = next(picture.shows for picture in chosen if picture.name == name)
-        print(f"{escaped(str(png))}  {shows}, {seconds:.1f} s", flush=True)
     return AS_EXPECTED
 
 

@@ -110,7 +110,7 @@ def main() -> int:
     picture = to_svg(figure)
     if not options.check:
         README.write_text(text, encoding="utf-8")
-        save_as(figure, PICTURE, "svg")
+        save_as(figure, PICTURE)
         return 0
     old = [*before.splitlines(), *_texts(PICTURE.read_text(encoding="utf-8"))]
     new = [*text.splitlines(), *_texts(picture)]

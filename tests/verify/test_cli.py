@@ -28,7 +28,7 @@ from verify.running.request import requested
 
 __all__ = ["elsewhere", "plant"]
 
-COMMANDS = ("report", "claims", "estimate", "compare", "plot", "gallery", "replay", "measure", "plan")
+COMMANDS = ("report", "claims", "estimate", "compare", "plot", "replay", "measure", "plan")
 
 Printed = pytest.CaptureFixture[str]
 
@@ -207,22 +207,18 @@ def test_claims_lists_every_statement_and_says_what_it_counts(capsys: Printed) -
 
 
 def test_claims_can_be_narrowed(capsys: Printed) -> None:
-    words = ["claims", "--json", "--paper", "karakida2019", "--status", "definition"]
-    for more in ([], ["--status", "not checkable here"]):
-        assert main([*words, *more]) == 0
-        found = {(row["paper"], row["status"]) for row in printed_json(capsys)}
-        assert found == {("karakida2019", status) for status in ("definition", *more[1:])}
-    for more, first, last in (
-        ([], ("granziol2022", "B1"), "E13"),
-        (["--entry", "E6", "--entry", "B13"], ("granziol2022", "B13"), "E6"),
-    ):
-        assert main(["claims", "--paper", "granziol2022", "--paper", "edge", *more]) == 0
-        lines = [tuple(line.split()[:2]) for line in capsys.readouterr().out.splitlines()]
-        assert lines[0] == first and lines[-1] == ("edge", last) and (len(lines) == 2 or not more)
+    assert main(["claims", "--json", "--paper", "karakida2019", "not checkable here"]) == 0
+    found = {(row["paper"], row["status"]) for row in printed_json(capsys)}
+    assert found == {("karakida2019", "not checkable here")}
+    assert main(["claims", "--paper", "granziol2022", "--paper", "edge"]) == 0
+    lines = [tuple(line.split()[:2]) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ("granziol2022", "B1") and lines[-1] == ("edge", "E13")
+    assert main(["claims", "B13", "--paper", "granziol2022"]) == 0
+    assert capsys.readouterr().out.startswith("granziol2022 B13 ")
 
 
 def test_every_word_is_searched_for_and_each_statement_is_a_line_with_whole_ids(capsys: Printed) -> None:
-    assert main(["claims", "--status", "judged", "--status", "partly judged"]) == 0
+    assert main(["claims", "judged"]) == 0
     ids = {word.strip(",:") for word in capsys.readouterr().out.split()}
     assert {claim.id for claim in registry.claims()} <= ids
     found = list[str]()
@@ -295,7 +291,6 @@ def test_help_and_version(capsys: Printed) -> None:
         ("report beyond/right", "--claim beyond/right"),
         ("plot --claim edge/level", "edge/levels"),
         ("measure --modle net.py:build --data digits", "--model"),
-        ("gallery netwrok", "network"),
         ("estimate softmax.gama 0.5,0.5", "softmax.gamma"),
         ("estimate outlier --list", "outliers"),
     ],

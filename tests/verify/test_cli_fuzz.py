@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.verify import toy_claims
-from verify import gallery, results
+from verify import results
 from verify.cli import main
 from verify.page import report
 from verify.running import request
@@ -43,13 +43,11 @@ SENSIBLE = {
     "--workers": ["1", "1", "1000000000"],
     "--device": ["cpu", "cuda:99", "cuda:-1", "tpu", "cpu:0"],
     "--executor": ["dask://", "dask://x", "dask://:1", "tcp://x:1", "dask://a b:1"],
-    "--status": ["judged", "open", "JUDGED"],
 }
 """What an option is made for, beside what no option takes; an address where someone might answer is left out."""
 
 FLAGS = {name: keywords.get("action") == "store_true" for name, keywords in OPTIONS}
 FLAGS |= {"--json": True, "--list": True, "--schema": True}
-PICTURES = [picture.name for picture in gallery.PICTURES]
 
 
 def of_option(name: str) -> st.SearchStrategy[list[str]]:
@@ -63,9 +61,8 @@ OWN = {
     "report": [*(name for name, _ in OPTIONS), "--json"],
     "replay": [*(name for name, _ in OPTIONS), "--json"],
     "plot": ["--output"],
-    "claims": ["--paper", "--entry", "--status", "--scorecard", "--json", "--schema"],
+    "claims": ["--paper", "--scorecard", "--json", "--schema"],
     "compare": [],
-    "gallery": ["--list", "--output", "--seed", "--device", "--data"],
 }
 """Options by command."""
 
@@ -73,8 +70,8 @@ OWN = {
 def command_lines() -> st.SearchStrategy[list[str]]:
     def line(command: str) -> st.SearchStrategy[list[str]]:
         some = st.lists(st.sampled_from(OWN[command] or ["--json"]).flatmap(of_option), max_size=4)
-        names = [*PICTURES * 2, *WORDS] if command == "gallery" else [*PATHS, "good", "good", "", "a\0b"]
-        most = {"plot": 1, "replay": 1, "gallery": 3, "claims": 2, "compare": 3}.get(command, 0)
+        most = {"plot": 1, "replay": 1, "claims": 2, "compare": 3}.get(command, 0)
+        names = [*PATHS, "good", "good", "", "a\0b"]
         named = st.lists(st.sampled_from(names), min_size=command == "replay", max_size=most)
         return st.tuples(some, named).map(lambda made: [command, *made[1], *(w for o in made[0] for w in o)])
 
@@ -92,10 +89,6 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(request, "default_workers", lambda *_: 1)
         patch.setattr(request, "WORKERS_PER_CORE", 1)  # "007" would start seven processes for four claims
         patch.setattr(report, "write", _written)
-        patch.setattr(
-            gallery, "save_picture", lambda picture, setting, where: [where / f"{picture.name}.png"] * 2
-        )
-        patch.setattr(gallery, "FEW", 99)  # drawn here, where the stand-in is
         Path("file").touch()
         Path("folder").mkdir()
         os.mkfifo("pipe")
@@ -204,9 +197,7 @@ PLAIN = "pipe must be a plain file, got a pipe or a device"
         ("replay /dev/zero", "results file /dev/zero must be a plain file"),
         ("plot good --output ''", "--output needs a value"),
         ("plot pipe", PLAIN),
-        (f"gallery --seed {LONG}", "--seed must be at most"),
-        ("gallery --output file", f"--output{FOLDER}"),
-        ("claims --status ''", "unknown value ''; choose from 'judged', 'partly judged', "),
+        ("report --tier ''", "unknown value ''; choose from 'smoke', 'default', 'full'"),
         ("claims --paper nobody2020", "paper must be one of"),
     ],
 )

@@ -30,12 +30,10 @@ def stored() -> str:
 
 @pytest.mark.parametrize(("form", "start"), [("pdf", b"%PDF-"), ("svg", b"<svg "), ("png", b"\x89PNG")])
 def test_a_figure_is_written_in_the_format_that_was_asked_for(stored: str, form: str, start: bytes) -> None:
-    assert main(["plot", "run", "--claim", stored, "--format", form]) == 0
-    (written,) = Path().glob(f"*.{form}")
-    first = written.read_bytes()
-    assert first.startswith(start)
-    assert main(["plot", "run", "--claim", stored, "--out", f"again.{form}"]) == 0
-    assert Path(f"again.{form}").read_bytes() == first
+    for name in ("one", "again"):
+        assert main(["plot", "run", "--claim", stored, "--out", f"{name}.{form}"]) == 0
+    first = Path(f"one.{form}").read_bytes()
+    assert first.startswith(start) and Path(f"again.{form}").read_bytes() == first
 
 
 def test_a_claim_that_the_last_report_does_not_hold_is_judged_first(
@@ -78,7 +76,7 @@ def test_main_plots_stand_side_by_side_as_many_as_fit(stored: str, monkeypatch: 
         wide.get_figwidth() > 2.8 * narrow.get_figwidth()
         and narrow.get_figheight() > 2.8 * wide.get_figheight()
     )
-    assert main(["plot", "run", "--main", "--format", "png"]) == 0 and Path("main.png").exists()
+    assert main(["plot", "run", "--main"]) == 0 and Path("main.svg").exists()
     assert main(["plot", "run", "--paper", "karakida2019"]) == 0 and Path("karakida2019.svg").exists()
     with refusal("plot needs either a claim, with its panels, or main or a paper"):
         reporting.plot("run")
@@ -92,9 +90,9 @@ def test_main_plots_stand_side_by_side_as_many_as_fit(stored: str, monkeypatch: 
         (["run", "--claim", CLAIM], f"judge it first, losscurv report --claim {CLAIM}"),
         (["gone", "--claim", CLAIM], "file not found: gone"),
         (["--claim", "a/nothing"], "a/nothing"),
-        (["run", "--claim", CLAIM, "--out", "x.jpeg"], "--format must be one of pdf, svg, png, got 'jpeg'"),
+        (["run", "--claim", "STORED", "--out", "x.jpeg"], "format must be one of pdf, svg, png, got 'jpeg'"),
         (["run", "--claim", "STORED", "--out", "run/results.json/x.svg"], "figure cannot be written to run"),
-        (["run", "--format", "pdf"], "--format needs --claim"),
+        (["run", "--out", "x.pdf"], "--out needs --claim"),
         (["run", "--claim", CLAIM, "--output", "x"], "--output cannot be combined with --claim"),
         (["run", "--width", "5"], "--width needs --claim"),
         (["run", "--claim", "STORED", "--width", "2"], "width must be 6 to 30 inches, got 2"),

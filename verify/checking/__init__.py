@@ -34,8 +34,8 @@ from verify.checking.replicates import (
 )
 from verify.checking.results import Checked, CheckedPoint, overall
 from verify.judging.admission import rival_problems, size_problems
-from verify.judging.guards import SKEWED, SKEWEST, STILL
-from verify.judging.intervals import FEWEST, multiplier, widened
+from verify.judging.guards import STILL
+from verify.judging.intervals import FEWEST
 from verify.judging.judge import Judgement, judge, looks, outcome, readings, replicates_fixed
 from verify.judging.properties import SHRINKS, explore
 from verify.model import (
@@ -422,23 +422,9 @@ class _Trial:
             raise RuntimeError("nothing has been drawn")
         scores, reading = {"value": self._values}, readings(self.claim)[0]
         found = outcome(self.claim, reading, self._at, self._judgement, scores, [], self.alpha)
-        needed = self._needed(self._judgement) if found.needed is None else found.needed
-        own = {**vars(found), "parameters": place.parameters, "needed": needed}
+        own = {**vars(found), "parameters": place.parameters}
         index = tuple(int(i) for i in np.unravel_index(self.component, shape)) if shape else ()
         return CheckedPoint(**own, component=index, error=self.alpha)
-
-    def _needed(self, judged: Judgement) -> float | None:
-        """Replicates from which on there is an interval, narrow enough, where skewness is in its way."""
-        interval = judged.interval
-        if interval.obstacle != SKEWED or abs(interval.skewness) > SKEWEST:
-            return None
-        room = abs(abs(interval.estimate - judged.predicted) - judged.margin)
-        for n in looks(10**9):
-            k = multiplier(n, self.alpha)
-            k = widened(k, n, interval.skewness) if math.isfinite(k) else k
-            if n > len(self._values) and k * float(self._values.std()) < room * math.sqrt(n):
-                return float(n)
-        return math.inf
 
 
 def _component(values: Any, at: Any) -> Any:

@@ -191,7 +191,7 @@ class Checked(Result):
             )
             self._draw(axes)
         if path.suffix != ".html":
-            save_as(figure, path, path.suffix.removeprefix("."))
+            save_as(figure, path)
             return
         reproduce = [f"Reproduce: {self.reproduce}"] if self.reproduce else []
         axes.set_title("", loc="left")  # it is that of the page

@@ -24,7 +24,7 @@ def with_words(
     # a word without letters has no plain form, and is nowhere
     asked, found, known = [_plain(word) or word for word in words], list[InventoryRow](), set[str]()
     for row in rows:
-        texts = [row.paper, row.id, row.title, row.reason, *row.claims, *row.observations]
+        texts = [row.paper, row.id, row.status, row.title, row.reason, *row.claims, *row.observations]
         for claim in (claims[name] for name in row.claims):
             texts += [claim.says, claim.source, claim.statement, claim.passage.words if claim.passage else ""]
         said = _plain(" ".join(texts))

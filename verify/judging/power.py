@@ -19,9 +19,6 @@ from verify.model import (
 )
 from verify.results import PointOutcome
 
-LOOSE = 1.05
-"""Factor from which on a bound is called loose."""
-
 TIMES = 2.0
 """Relative deviation from which on a factor reads better than percent."""
 
@@ -52,10 +49,6 @@ class _Unit(NamedTuple):
             return f"{number(value)} times"
         return f"{number(100 * value)} %" if self.relative else number(value)
 
-    def plain(self, value: float) -> str:
-        """A mean or a bound in words; for a logarithm the number it is the logarithm of."""
-        return number(raised(self.logarithm, value) if self.logarithm else value, 3)
-
     def scale(self, at: PointOutcome) -> float:
         """Scale that deviations at a point are relative to."""
         return abs(at.predicted) if self.relative and at.predicted else 1.0
@@ -79,19 +72,14 @@ def claim_power(claim: Claim, outcomes: Outcomes) -> Power:
     unit = _Unit(claim.relative, claim.logarithm)
     disagreeing = any(o.verdict == Verdict.DISAGREES for o in outcomes)
     if claim.kind in BOUNDS_EVERY_REPLICATE:
-        return _broken(outcomes) if disagreeing else _no_violation(outcomes)
-    if disagreeing or claim.kind not in (*ONE_SIDED, Kind.DISTRIBUTION):
+        return _violations(outcomes, disagreeing)
+    if claim.kind not in ONE_SIDED or disagreeing or _lacks_intervals(outcomes):
         return _power(unit, outcomes)
-    if _lacks_intervals(outcomes):
-        return NOTHING
-    if claim.kind in ONE_SIDED:
-        return _bound_power(claim, unit, outcomes)
-    excluded, caught = max(o.upper for o in outcomes), max(map(unit.caught, outcomes))
-    return Power(
-        f"Distribution functions that differ by more than {number(excluded)} somewhere are excluded by this run; a"
-        f" difference of {number(caught)} would have been caught.",
-        caught,
-    )
+    at = min(outcomes, key=lambda o: abs(o.measured - o.predicted) / o.margin)
+    # the weakest bound that the interval at hand breaks
+    breaking = at.upper + at.margin if claim.kind is Kind.AT_LEAST else at.lower - at.margin
+    stronger = abs(breaking - at.predicted) / unit.scale(at)
+    return Power(f"A bound stronger by {unit.size(stronger)} would have been broken.", stronger)
 
 
 def _power(unit: _Unit, outcomes: Outcomes) -> Power:
@@ -104,59 +92,20 @@ def _power(unit: _Unit, outcomes: Outcomes) -> Power:
     if caught is None:
         return NOTHING
     excluded = max((abs(o.measured - o.predicted) + _half_width(o)) / unit.scale(o) for o in outcomes)
-    words = (
+    return Power(
         f"A deviation beyond {unit.size(excluded)} is excluded by this run; "
-        f"one beyond {unit.size(caught)} would have been caught."
-    )
-    # the sharpest point detects a formula that is wrong by as much at every point; not in percent where the margin
-    # is absolute: the prediction may be an exponent or a logarithm, which can be 0
-    sharpest = [unit.caught(o) for o in outcomes if o.predicted or not unit.relative]
-    if sharpest and (least := unit.size(min(sharpest))) != unit.size(caught):
-        words += f" A theory off by {least} at every point would have been told from the truth."
-    return Power(words, caught)
-
-
-def _bound_power(claim: Claim, unit: _Unit, outcomes: Outcomes) -> Power:
-    """Return the distance of the mean from its bound, and the strength of a bound that this run would have broken."""
-    side, mean = (
-        "above" if claim.kind is Kind.AT_LEAST else "below",
-        "geometric " * bool(unit.logarithm) + "mean",
-    )
-    at = min(outcomes, key=lambda o: abs(o.measured - o.predicted) / o.margin)
-    # the weakest bound that the interval at hand breaks
-    breaking = at.upper + at.margin if claim.kind is Kind.AT_LEAST else at.lower - at.margin
-    stronger = abs(breaking - at.predicted) / unit.scale(at)
-    return Power(
-        f"Where it is tightest the {mean} is {unit.plain(at.measured)}, the bound {unit.plain(at.predicted)}; "
-        f"a bound {side} {unit.plain(breaking)}, stronger by {unit.size(stronger)}, would have been broken."
-        f"{_looseness(outcomes)}",
-        stronger,
+        f"one beyond {unit.size(caught)} would have been caught.",
+        caught,
     )
 
 
-def _looseness(outcomes: Outcomes) -> str:
-    """Return a remark on how loose a bound is: that it holds says little if much stronger ones hold too."""
-    slacks = [o.slack for o in outcomes if o.slack is not None and o.slack > 0]
-    # A bound may lie above or below the score, so the ratio may be smaller than 1.
-    tightest = min((max(s, 1 / s) for s in slacks), default=1.0)
-    return f" It holds, loose by a factor of {number(tightest)}." if tightest >= LOOSE else ""
-
-
-def _broken(outcomes: Outcomes) -> Power:
-    broken = [o for o in outcomes if o.violations]
-    first = broken[0].violations[0]
-    return Power(
-        f"Broken: by {number(first.by)} in replicate {first.replicate}, and in "
-        f"{number(100 * max(o.measured for o in broken))} % of the replicates where it is worst. One is enough."
-    )
-
-
-def _no_violation(outcomes: Outcomes) -> Power:
-    rarest = max(o.upper for o in outcomes)
-    if not math.isfinite(rarest):
+def _violations(outcomes: Outcomes, broken: bool) -> Power:
+    if broken:
+        return Power(f"Broken in {number(100 * max(o.measured for o in outcomes))} % of the replicates.")
+    if _lacks_intervals(outcomes):
         return NOTHING
-    text = f"No violation in any replicate: they are rarer than {number(100 * rarest)} %."
-    return Power(f"{text}{_looseness(outcomes)}", None if _lacks_intervals(outcomes) else rarest)
+    rarest = max(o.upper for o in outcomes)
+    return Power(f"No violation in any replicate: they are rarer than {number(100 * rarest)} %.", rarest)
 
 
 def _lacks_intervals(outcomes: Outcomes) -> bool:

@@ -162,12 +162,3 @@ def margin_width(row: Row) -> str:
     if row.logarithm:
         return factor(row.logarithm, row.margin)
     return percent(row.margin) if row.relative else wording.numeral(row.margin)
-
-
-def sensitivity(row: Row) -> str:
-    """The smallest error that was sure to be told apart; a dash where nothing says."""
-    if row.sensitivity is None or not math.isfinite(row.sensitivity):
-        return "—"
-    if row.logarithm:
-        return factor(row.logarithm, row.sensitivity)
-    return percent(row.sensitivity) if row.relative else wording.numeral(row.sensitivity, 2)

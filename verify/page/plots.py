@@ -15,24 +15,20 @@ import hashlib
 import html
 import io
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from verify.escapes import escaped
 from verify.files import replace_files, writing
 from verify.page import wording
-from verify.page.axes import margins_scale
-from verify.page.canvas import Scale, dress
-from verify.page.drawing import EDGE, TIP, WIDTH, any_glyph, shorten, stack
+from verify.page.drawing import EDGE, TIP, WIDTH, any_glyph, stack
 from verify.page.heading import top_lines
 from verify.page.observed_panels import observed_panels, panels_beside
 from verify.page.panels import row_panels
-from verify.page.theme import FONTS, PALETTE, STYLE
+from verify.page.theme import FONTS, STYLE
 from verify.page.vocabulary import SYMBOLS
 from verify.results import Observed, Results, Row
 
@@ -47,9 +43,6 @@ FORMATS = ("pdf", "svg", "png")
 
 LARGEST_PNG = 30_000.0
 """Pixels to a side, less than half of what matplotlib can draw: a longer figure gets coarser ones."""
-
-NAME = 46
-"""Longest name of a row."""
 
 
 def agreement(
@@ -110,20 +103,6 @@ def observation(made: Observed, stamp: str = "") -> Figure | None:
         )  # fmt: skip
 
 
-def draw_deviations(axes: Axes, rows: Sequence[Row]) -> None:
-    """Draw the points of rows in margins from their prediction, a line for each row, in the colour of the verdict."""
-    points = [point for row in rows for point in row.points]
-    margins = margins_scale(points, "(measured − predicted) / margin", from_zero=False)
-    dress(axes, margins, Scale("", (len(rows) - 0.4, -0.6), ()))
-    axes.axvspan(-1, 1, color=PALETTE["band"], lw=0)
-    for place, row in enumerate(rows):
-        at = [min(max(wording.deviation(point), margins.ends[0]), margins.ends[1]) for point in row.points]
-        axes.plot(
-            at, [place] * len(at), "o", ms=3.5, color=PALETTE.get(row.verdict, PALETTE["ink"]), clip_on=False
-        )
-    axes.set_yticks(range(len(rows)), [shorten(row.id, NAME) for row in rows], fontsize=7)
-
-
 def stamp(results: Results) -> str:
     """Source of a figure: version, commit and seed."""
     commit = results.suite.host.get("commit", "")
@@ -182,16 +161,29 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
     return list(files)
 
 
-def save_as(figure: Figure, path: Path, form: str) -> None:
-    """Write a figure to one file, in one of `FORMATS`: the same figure gives the same bytes.
+def format_of(path: Path) -> str:
+    """Return the one of `FORMATS` that a name ends in.
 
     Raises
     ------
     ValueError
-        If the format is unknown, or the file cannot be written.
+        If it ends otherwise.
     """
+    form = path.suffix.removeprefix(".").lower()
     if form not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {form!r}")
+    return form
+
+
+def save_as(figure: Figure, path: Path) -> None:
+    """Write a figure to one file, in the format of its name: the same figure gives the same bytes.
+
+    Raises
+    ------
+    ValueError
+        As `format_of`, or if the file cannot be written.
+    """
+    form = format_of(path)
     with writing("figure", path):
         replace_files({path: _render(figure, form)})
 

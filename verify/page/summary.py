@@ -14,11 +14,8 @@ from verify.results import Observed, Results, Row, Suite
 FEW = 12
 """Rows of a table that is read at a glance; longer ones are printed only where asked for."""
 
-SCREEN = 40
-"""Lines of the end of a run, the longest report of surprises included."""
-
-NAMES, FEWEST = 6, 6
-"""Names of surprises that have no room for their block, and lines kept free for them."""
+BLOCKS, NAMES = 2, 6
+"""Items that are shown with their numbers, and further ones that are named."""
 
 
 def tabled(results: Results, asked: bool) -> bool:
@@ -33,23 +30,17 @@ def to_look_at(results: Results, bad: Sequence[Row | Observed]) -> list[Row | Ob
     return [*bad, *undecided]
 
 
-def screen(results: Results, needing: Sequence[Row | Observed], tail: Sequence[str]) -> list[str]:
-    """Surprises and undecided claims with their numbers, as many as one screen has room for, and the verdict.
-
-    Parameters
-    ----------
-    results
-        The run.
-    needing
-        What needs a look, from `to_look_at`.
-    tail
-        The lines that follow, from `ending`, for which room is left.
-    """
-    run = run_verdict(results)
+def screen(results: Results, needing: Sequence[Row | Observed]) -> list[str]:
+    """Return the first items that need a look with their numbers, the names of others, and the verdict of the run."""
+    run, items = run_verdict(results), legible([*needing])
+    lines = [line for item in items[:BLOCKS] for line in (*terminal.surprise_block(item).splitlines(), "")]
+    rest = items[BLOCKS:]
+    if rest:
+        listed = ", ".join(item.id for item in rest[:NAMES]) + ", ..." * (len(rest) > NAMES)
+        others = terminal.wrapped_text(listed, terminal.columns(), "  ")
+        lines += [f"{len(rest)} more, on the page and by --table:", *others, ""]
     verdict = f"{', '.join(words for _, words in run.outcomes)}. {run.registered}."
-    found = textwrap.wrap(verdict, terminal.columns())
-    room = SCREEN - len(found) - len(tail)
-    return [*_looked_at(legible([*needing]), room), *legible(found)]
+    return [*lines, *legible(textwrap.wrap(verdict, terminal.columns()))]
 
 
 def closing_text(
@@ -66,7 +57,7 @@ def closing_text(
         bad = [item for item in made if (item.error if isinstance(item, Observed) else item.surprise)]
     tail = ending(results, notes)
     if not tabled(results, table):
-        return "\n".join([*screen(results, to_look_at(results, bad), tail), *tail])
+        return "\n".join([*screen(results, to_look_at(results, bad)), *tail])
     lines = terminal.table(legible(results.rows), colour=colour) if results.rows else []
     names = ", ".join(made.id for made in legible(results.observations))
     blocks = [f"observed, not judged; the page has their tables: {names}"] * bool(names)
@@ -92,28 +83,12 @@ def host_lines(suite: Suite) -> list[str]:
     ['on the CPU, not on cuda: a/b (its LAPACK)']
     """
     host, lines = suite.host, list[str]()
-    wall, cpu, main, workers = map(host.get, ("wall_seconds", "cpu_seconds", "main_seconds", "workers"))
+    wall, cpu, workers = map(host.get, ("wall_seconds", "cpu_seconds", "workers"))
     if wall is not None and cpu is not None:
         many = f"{workers or 1} worker{'s' * (workers not in (None, 1))}"
-        alone = "" if main is None else f", {main:.0f} of them in the main process"
-        lines.append(f"judged in {wall:.0f} s on {many}, {cpu:.0f} CPU seconds{alone}")
+        lines.append(f"judged in {wall:.0f} s on {many}, {cpu:.0f} CPU seconds")
     named = ", ".join(f"{name} ({what})" for name, what in (host.get("beside_the_device") or {}).items())
     lines += [f"on the CPU, not on {suite.device}: {named}"] * bool(named)
     return lines + [
         str(line) for line in (*(host.get("for_a_gpu") or ()), host.get("again_on_the_cpu")) if line
     ]
-
-
-def _looked_at(items: Sequence[Row | Observed], room: int) -> list[str]:
-    """A block for each of the first, one at least, and the names of the others."""
-    lines, named = list[str](), list[str]()
-    for item in items:
-        block = [*terminal.surprise_block(item).splitlines(), ""]
-        if named or (lines and len(lines) + len(block) + FEWEST > room):
-            named.append(f"{item.id} ({'broken' if isinstance(item, Observed) else item.verdict})")
-        else:
-            lines += block
-    more = f"{len(named)} more, on the page and by --table:"
-    listed = ", ".join(named[:NAMES]) + ", ..." * (len(named) > NAMES)
-    others = terminal.wrapped_text(listed, terminal.columns(), "  ")
-    return [*lines, *([more, *others, ""] if named else [])]

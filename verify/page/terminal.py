@@ -118,7 +118,7 @@ def statements_by_paper(
         f"They are judged by {len(judging)} claims, in {readings} readings.",
         "A claim is a prediction, the measurement it is compared with, and a margin declared before the run.",
         "A reading is a formula of a claim with its own verdict: a misprint and its correction are two readings.",
-        "To list statements: losscurv claims [overlap] [--paper edge] [--entry B13]",
+        "To list statements: losscurv claims [overlap] [B13] [--paper edge]",
     )
     found = [line for text in texts for line in wrapped_text(text, columns(), "  ", "")]
     return [*fitted_table(("paper", "statements", "judged", "claims", "authors"), table), "", *found]

@@ -64,8 +64,6 @@ STYLE: Any = {
     "axes.linewidth": 0.8,
     "figure.facecolor": PALETTE["paper"],
     "figure.edgecolor": PALETTE["paper"],
-    "grid.color": PALETTE["rule"],
-    "grid.linewidth": 0.6,
     "text.color": PALETTE["ink"],
     "text.parse_math": False,
     "xtick.color": PALETTE["rule"],

@@ -26,28 +26,11 @@ class Work:
     >>> with work.part("second"):
     ...     pass
     second 0.75
-
-    Where a part turns out longer, less of all is done:
-
-    >>> work = Work({"only": 2.0}, lambda what, share: print(what, share))
-    >>> with work.part("only") as done:
-    ...     work.expect("only", 4.0)
-    ...     done(0.25)
-    only 0.0
-    only 0.25
     """
 
     def __init__(self, costs: Mapping[str, float], tell: Tell | None) -> None:
         self._costs, self._tell = dict(costs), tell
         self._behind = 0.0
-
-    def cost(self, name: str) -> float:
-        """The guess."""
-        return self._costs[name]
-
-    def expect(self, name: str, cost: float) -> None:
-        """A better guess, of a part that has begun or is to come."""
-        self._costs[name] = cost
 
     @contextmanager
     def part(self, name: str) -> Iterator[Callable[[float], None]]:

@@ -14,8 +14,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from verify.files import replace_files
-from verify.results.layout import FULL, TABLES, laid_out, needed, text
-from verify.results.lines import strays
+from verify.results.layout import TABLES, laid_out, needed, text
 from verify.results.records import (
     SCHEMA,
     WORDS,
@@ -23,7 +22,6 @@ from verify.results.records import (
     Observed,
     ObservedGroup,
     Results,
-    Row,
     Suite,
 )
 
@@ -119,9 +117,8 @@ def load(path: Path) -> Results:
         raise ValueError(f"results file {path} is corrupt: not JSON; run losscurv report again") from None
     except TypeError as error:
         raise ValueError(f"results file {path} is corrupt: {error}; run losscurv report again") from None
-    if not isinstance(raw, dict) or raw.get("schema") not in range(FULL, SCHEMA + 1):
-        known = f"{FULL} or {SCHEMA}"
-        raise ValueError(f"results file {path} must have schema {known}; run losscurv report again")
+    if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
+        raise ValueError(f"results file {path} must have schema {SCHEMA}; run losscurv report again")
     try:
         return _decode(Results, raw, "results")
     except (TypeError, OverflowError, RecursionError) as error:
@@ -159,7 +156,7 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
         return None if value is None else _decode(inner[0], value, where)
     if is_dataclass(plain):
         return _record(plain, value, where)
-    # Layout 7 has a list of records here, later layouts have a table.
+    # Of no records the file has an empty list.
     if plain is list and inner[0] in TABLES and isinstance(value, dict):
         value = _records_of_table(inner[0], value, where)
     if plain is float:
@@ -219,8 +216,6 @@ def _problems(made: Any) -> Iterator[str]:
             yield "have places on its axis, all of a size that can be drawn"
         if any(len(values) != len(made.x) for values in (made.predicted, *made.rivals.values())):
             yield "have one value for each place on its axis"
-    if isinstance(made, Row) and any(strays(made)):
-        yield "have curves that pass through what its table says at its points"
     if isinstance(made, ObservedGroup):
         places = [row.at for row in made.rows]
         if any(x is not None for x in places) and not all(x is not None and _drawable(x) for x in places):

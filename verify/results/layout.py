@@ -7,33 +7,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any
 
 from verify.results.records import Look, ProfilePoint, Results, RivalOutcome, Spread, Violation
 
-FULL = 7
-"""The last layout that has every field of every record; such files are read, and written again as they are."""
-
 TABLES = (Look, ProfilePoint, RivalOutcome, Spread, Violation)
 """Records of single values that come in their thousands."""
 
 
-def laid_out(results: Results) -> dict[str, Any]:
+def laid_out(value: Any) -> Any:
     """Return a run as its file has it: all fields of the run, and fields of its records that are not the default."""
-    return asdict(results) if results.schema <= FULL else _brief(results)
-
-
-def _brief(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return _table(value) if value and isinstance(value[0], TABLES) else [_brief(item) for item in value]
+        return _table(value) if value and isinstance(value[0], TABLES) else [laid_out(item) for item in value]
     if isinstance(value, dict):
-        return {key: _brief(item) for key, item in value.items()}
+        return {key: laid_out(item) for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         defaults, values = _defaults(type(value)), ((f.name, getattr(value, f.name)) for f in fields(value))
         return {
-            name: _brief(item)
+            name: laid_out(item)
             for name, item in values
             if name not in defaults or not _same(item, defaults[name])
         }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from simulate.results import Columns, Result
+from simulate.results import Columns, Result, draw_bars
 from verify.model import LOGARITHMS, Kind, NoTheory, Standing, Verdict
 from verify.model.inventory import Status
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 _POINT_COLUMNS = ("verdict", "predicted", "measured", "lower", "upper", "margin", "replicates")
 """Columns of a row after the parameters of its points."""
-
-_MOST_ROWS_DRAWN = 60
-"""Most rows in the picture of a run."""
 
 SCHEMA = 8
 """Version of the file's layout."""
@@ -389,23 +387,10 @@ class Results(Result):
             "deviation": [math.nan if point is None else wording.deviation(point) for point in points],
         }
 
-    def _farthest(self) -> list[Row]:
-        """Rows of a picture, in their order: all, or those farthest from what was predicted."""
-        far = self._columns()["deviation"]
-        # A row without a deviation comes last.
-        order = sorted(range(len(self.rows)), key=lambda k: 0.0 if math.isnan(far[k]) else -abs(far[k]))
-        return [self.rows[k] for k in sorted(order[:_MOST_ROWS_DRAWN])]
-
-    def _inches(self) -> tuple[float, float]:
-        rows = self._farthest()
-        return 7.4, 0.8 + 0.19 * (len(rows) + len({row.paper for row in rows}))
-
     def _draw(self, axes: Axes) -> None:
-        _page_module("plots").draw_deviations(axes, self._farthest())
-        if len(self.rows) > _MOST_ROWS_DRAWN:
-            axes.set_title(
-                f"the {_MOST_ROWS_DRAWN} of {len(self.rows)} readings farthest from their prediction"
-            )
+        verdicts = Counter(row.verdict for row in self.rows)
+        draw_bars(axes, [*verdicts], [*verdicts.values()])
+        axes.set_title("readings by verdict")
 
     def summary(self) -> str:
         """Return what ``losscurv report`` prints at its end."""

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import run_block
 from verify.judging.intervals import multiplier, widened
 from verify.model import ABSOLUTE, Claim
-from verify.results import Curve, Observed, PointOutcome, Results, Row, RunRecord, canonical, edited
-from verify.results.lines import same_line
+from verify.results import Observed, PointOutcome, Results, Row, RunRecord, canonical, edited
 from verify.running.settings import COUNTED, Settings
 
 if TYPE_CHECKING:
@@ -234,7 +233,7 @@ def _row_change(
             change = _change(getattr(one, name), getattr(other, name), _tolerance(one, name, close))
             if change:
                 return f"{name} {change}{where.format(i)}"
-    return _field_change(recorded, again, _ROW, close) or _line_change(recorded.curves, again.curves)
+    return _field_change(recorded, again, _ROW, close)
 
 
 def _tolerance(point: PointOutcome, name: str, close: float) -> float:
@@ -243,17 +242,6 @@ def _tolerance(point: PointOutcome, name: str, close: float) -> float:
     # An experiment in single precision is further off than rounding in double precision, and says by how much.
     allowed = max(close, point.numerical / size) if close and size > 0 else close
     return allowed if name in _FIRST else DERIVED * allowed
-
-
-def _line_change(recorded: Sequence[Curve], again: Sequence[Curve]) -> str:
-    """Return how the lines of two sets of curves differ; empty if they do not."""
-    settings = [canonical([(curve.axis, curve.at) for curve in curves]) for curves in (recorded, again)]
-    # No verdict rests on the digits and places of a curve, which differ between versions: compare the line.
-    # Equal settings imply equally many curves.
-    pairs = zip(recorded, again, strict=False)
-    if settings[0] == settings[1] and all(same_line(one, other) for one, other in pairs):
-        return ""
-    return f"curves {_change(recorded, again)}"
 
 
 def _field_change(recorded: Any, again: Any, names: Sequence[str], close: float) -> str:

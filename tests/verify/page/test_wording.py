@@ -112,8 +112,7 @@ def test_a_logarithm_has_a_known_base_an_absolute_margin_and_a_mean(changes: dic
 def test_deviations_of_logarithms_are_factors() -> None:
     close, closer = (point({"a": half}, 1.08, 0.2, 1.1, half) for half in (0.03, 0.01))
     words = judged(DEEPER, close, closer)
-    for said in ("beyond a factor of 1.1 is excluded", "beyond a factor of 1.8 would have been caught",
-                 "A theory off by a factor of 1.7 at every point"):  # fmt: skip
+    for said in ("beyond a factor of 1.1 is excluded", "beyond a factor of 1.8 would have been caught"):
         assert said in words
     assert how_closely(shown(DEEPER, close)) == "within a factor of 1.1" and "%" not in words
     off = [point({"a": 1}, 0.53, 0.405, -1.03, 0.1), point({"a": 2}, 1.0, 0.405, 0.2, 0.1)]
@@ -121,8 +120,8 @@ def test_deviations_of_logarithms_are_factors() -> None:
     assert how_far(shown(LATER, *off, verdict="disagrees")) == "4.8 times too large"  # e^1.56
     made = shown(DEEPER, point({}, math.log10(12), 0.2, 1.1, 0.03), sensitivity=0.26, verdict="disagrees")
     read = cards.ReadRow(made, "")
-    told = (read.of(math.log10(12)), dict(read.numbers)["margin"], cards.sensitivity(made))
-    assert told == ("log₁₀ of 12", "a factor of 1.6", "a factor of 1.8")
+    told = (read.of(math.log10(12)), dict(read.numbers)["margin"])
+    assert told == ("log₁₀ of 12", "a factor of 1.6")
     assert "1.07918 (log10 of 12)" in terminal.surprise_block(made)
 
 
@@ -135,6 +134,3 @@ def test_absolute_margins_are_no_share_of_a_prediction() -> None:
     local = replace(slope, kind="mean", quantity="local exponent of the rate in the batch size")
     assert how_far(slope) == "exponent: −0.5, measured 0"
     assert how_far(local) == "exponent in the batch size: −0.5, measured 0"
-    claim = CLAIMS["karakida2019/span-of-top"]
-    words = judged(claim, *(point({"a": half}, -0.5, 0.24, -0.5, half) for half in (0.1, 0.05)))
-    assert words.endswith(" A theory off by 0.34 at every point would have been told from the truth.")

@@ -62,49 +62,24 @@ def raised(error):
 def deep():
     return deep()
 
-def forked():
-    os.fork()
-
-def forked_child_leaves():
-    if os.fork() == 0:
-        sys.exit(0)
-
-def forked_child_raises():
-    if os.fork() == 0:
-        raise KeyError
-
 def printed():
     print("printed")
     sys.stdout.buffer.write(b"bytes")
     os.write(1, b"written")
     os.system("echo by a child")
 
-def closed():
-    sys.stdout.close()
-    sys.stderr.close()
-    sys.__stdout__.close()
-
 exits = lambda: sys.exit(0)
-leaves = lambda: os._exit(0)
 """
 
 PLAIN = {
     "prints": "then(printed)",
     "prints in forward": "in_forward(printed, 1)",
-    "closes in forward": "in_forward(closed, 20)",
-    "forks in forward": "in_forward(lambda: forked() if os.getpid() == here else None, 10**9)",
-    "forks a child that leaves": "then(forked_child_leaves)",
-    "forks a child that raises": "then(forked_child_raises)",
 }
 """What harms nothing."""
 
 ENDS = {
     "exits": ("then(exits)", "cannot be built: exit(): 0 (net.py, line "),
-    "leaves": ("then(leaves)", "cannot be built: exit(): os._exit(0) (net.py, line "),
-    "leaves in forward": (
-        "in_forward(leaves, 20)",
-        "cannot run on all samples: exit(): os._exit(0) (net.py",
-    ),
+    "exits in forward": ("in_forward(exits, 20)", "cannot run on all samples: exit(): 0 (net.py"),
     "interrupts in forward": (
         "in_forward(raised(KeyboardInterrupt), 20)",
         "cannot run on all samples: KeyboardInterrupt (net.py",
@@ -198,7 +173,7 @@ def ended(losscurv: Losscurv, folder: Path, builds: dict[str, str], words: list[
     for name, build in builds.items():
         place = folder / name.replace(" ", "-")
         place.mkdir()
-        (place / "net.py").write_text(f"{SOURCE}\nhere = os.getpid()\nbuild = {build}\n")
+        (place / "net.py").write_text(f"{SOURCE}\nbuild = {build}\n")
         np.savez(place / "data.npz", x=np.eye(6, 3) + 1, y=np.arange(6) % 2)
         status = losscurv(place, [*words, "--model", "net.py:build", "--data", "data.npz", "--json"])
         found[name] = Ended(
@@ -236,14 +211,14 @@ def test_an_end_of_others_is_one_line_and_status_2(measured: dict[str, Ended], n
 
 
 def test_a_plan_keeps_the_same_rules(losscurv: Losscurv, tmp_path: Path) -> None:
-    builds = {"prints": PLAIN["prints in forward"], "leaves": ENDS["leaves in forward"][0]}
+    builds = {"prints": PLAIN["prints in forward"], "exits": ENDS["exits in forward"][0]}
 
     found = ended(losscurv, tmp_path, builds, ["plan", "--batch-sizes", "2", "--steps", "10"])
 
     assert found["prints"].status == 0 and json.loads(found["prints"].out)["samples"] == 6
     assert (
-        found["leaves"].status == 2
-        and "cannot train on batches of 2 samples: exit()" in found["leaves"].err[-1]
+        found["exits"].status == 2
+        and "cannot train on batches of 2 samples: exit()" in found["exits"].err[-1]
     )
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -21,7 +20,6 @@ from verify.page.panels import row_panels
 from verify.page.theme import PALETTE
 from verify.results import Curve, PointOutcome, Row, lines
 from verify.running import rows
-from verify.running.settings import Settings
 
 INPUTS = [name for name, claim in WITH_AXIS.items() if claim.inputs]
 FORMULAS = [name for name in WITH_AXIS if name not in INPUTS]
@@ -112,37 +110,6 @@ def passes(line: Line2D, item: Row, curve: Curve, rival: str) -> bool:
     """Whether a line goes through the values of a rival in the table, along one curve."""
     at = [(x, r.value) for p, own, x in on_curves(item) if own is curve for r in p.rivals if r.name == rival]
     return all(is_among(x, value, corners([line])) or not math.isfinite(value) for x, value in at)
-
-
-def test_a_curve_that_leaves_its_table_is_no_row() -> None:
-    """The guard of the engine and of the file: value, rival and place, each checked by a change of its own."""
-    item = SAMPLES["granziol2022/theorem-4"]
-    curve = item.curves[0]
-    i = curve.x.index(1.9)
-
-    def moved(values: list[float], by: float) -> list[float]:
-        return [*values[:i], values[i] + by, *values[i + 1 :]]
-
-    assert list(lines.strays(item)) == []
-    rivals = {**curve.rivals, "no repulsion": moved(curve.rivals["no repulsion"], 0.01)}
-    changes = {
-        "prediction drawn at": {"predicted": moved(curve.predicted, 1e-5 * curve.predicted[i])},
-        "no repulsion drawn at": {"rivals": rivals},
-        "no place": {"x": moved(curve.x, 1e-9)},
-    }
-    for words, change in changes.items():
-        broken = replace(item, curves=[replace(curve, **change), *item.curves[1:]])
-        (stray,) = lines.strays(broken)
-        assert stray.startswith(words) and "spike = 1.9" in stray
-
-
-def test_a_table_that_its_formula_does_not_give_is_an_error() -> None:
-    claim, (item,) = WITH_AXIS["granziol2022/semicircle"], rows_of("granziol2022/semicircle")
-    (reading,) = readings(claim)
-    off = [replace(at, predicted=1.01 * at.predicted + 0.01) for at in item.points]
-
-    with pytest.raises(ValueError, match=r"curves of granziol2022/semicircle must pass through its table"):
-        rows.claim_row(claim, reading, {reading: off}, 0.0, Settings())
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """The results file: what goes in comes out, half a file is never seen, and anything else is one clear error."""
 
 import dataclasses
-import hashlib
 import json
 import math
 import os
@@ -28,7 +27,6 @@ from verify.results import (
     load,
     save,
 )
-from verify.results.layout import FULL
 from verify.results.records import WORDS
 from verify.running.engine import Session, Settings
 
@@ -83,36 +81,6 @@ def test_every_number_and_text_comes_back(tmp_path: Path, number: float, text: s
 
 
 # --- layout
-
-
-def written_in_full(made: Results) -> dict[str, Any]:
-    """As the layout before this one wrote it: every field of every record, and the digest over them."""
-    full = finite(dataclasses.asdict(dataclasses.replace(made, schema=FULL, sha256="")))
-    said = json.dumps(numbers_of(full), sort_keys=True, separators=(",", ":"))
-    return full | {"sha256": hashlib.sha256(said.encode()).hexdigest()}
-
-
-def finite(raw: Any) -> Any:
-    """Replace numbers that JSON lacks by strings."""
-    if isinstance(raw, dict):
-        return {key: finite(value) for key, value in raw.items()}
-    if isinstance(raw, list):
-        return [finite(value) for value in raw]
-    return str(raw) if isinstance(raw, float) and not math.isfinite(raw) else raw
-
-
-def test_a_file_of_the_layout_before_is_read_and_stays_as_it_was(tmp_path: Path) -> None:
-    path, full = tmp_path / "results.json", written_in_full(sample())
-    path.write_text(json.dumps(full, indent=1))
-    made = load(path)
-    assert not edited(made) and made.schema == FULL == SCHEMA - 1
-    assert same(dataclasses.replace(made, schema=SCHEMA, sha256=""), sample())
-    save(made, path)
-    assert json.loads(path.read_text()) == json.loads(json.dumps(full))
-
-    place(full, "rows.0.points.0.measured", 0.25)
-    path.write_text(json.dumps(full))
-    assert edited(load(path))
 
 
 def test_what_holds_its_default_is_not_said_and_many_records_are_a_table() -> None:

@@ -93,7 +93,7 @@ def test_a_verdict_that_differs_and_what_is_lacking_are_named(capsys: pytest.Cap
     [
         ("a.json", "losscurv compare: the following arguments are required: RESULTS.JSON"),
         ("a.json nowhere", "losscurv: results file not found: nowhere"),
-        ("a.json other.json", "losscurv: results file other.json must have schema 7 or 8"),
+        ("a.json other.json", "losscurv: results file other.json must have schema 8"),
     ],
 )
 def test_what_cannot_be_compared_is_one_sentence(

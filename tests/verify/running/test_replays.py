@@ -2,7 +2,7 @@
 
 from dataclasses import fields, replace
 from functools import partial
-from math import inf, nan
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 from simulate.monte_carlo import Block, Point
 from tests.verify.results.sample_results import sample
 from tests.verify.running.engine_runs import ALL, GAMMAS, MEAN, POINTS, gammas, identity, session
-from verify.results import Curve, PointOutcome, Results, canonical, load, save
+from verify.results import PointOutcome, Results, canonical, load, save
 from verify.running.replays import replay_differences
 
 CLAIM, EXPERIMENT = MEAN.id, GAMMAS.id
@@ -61,36 +61,6 @@ def test_a_replay_compares_all_that_a_verdict_rests_on(recorded: Results, place:
     (line,) = replay_differences(recorded, changed(recorded, place, **{field: "another"}))
     assert line.startswith(f"{field} " if place == "suite" else f"{CLAIM}: {field} ")
     assert line.endswith(f'was recorded, now "another"{", at point 0" * (place == "point")}')
-
-
-CURVE = Curve(
-    axis="x", at={"dim": [3]}, x=[1.0, 2.0, 3.0], predicted=[0.5, 1 / 3, 7e-9], rivals={"r": [nan, 1, 2]}
-)
-
-
-SAME = [
-    {"predicted": [0.5, 0.3333333, 7e-9]},  # to the digits of a file
-    {"x": [1.0, 1.5, 3.0], "predicted": [0.5, 0.4, 7e-9]},  # other places between the points
-    {"at": {"dim": (3,)}},
-]
-OTHER = [
-    {"predicted": [0.5, 0.33333, 7e-9]},
-    {"rivals": {"r": [1, 1, 2]}},
-    {"axis": "y"},
-    {"at": {"dim": [4]}},
-]
-
-
-@pytest.mark.parametrize("changes", [*SAME, *OTHER])
-def test_a_replay_compares_the_lines_of_curves_and_not_their_digits_and_places(
-    recorded: Results, changes: dict[str, Any]
-) -> None:
-    before, now, without = (
-        changed(recorded, "row", curves=curves) for curves in ([CURVE], [replace(CURVE, **changes)], [])
-    )
-    told = [line.partition(" ")[0] for line in replay_differences(before, now)]
-    assert told == [f"{CLAIM}:"] * (changes in OTHER)
-    assert replay_differences(before, without)
 
 
 def test_a_replay_misses_rows_runs_and_points_and_finds_new_ones(recorded: Results) -> None:

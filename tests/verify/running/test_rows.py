@@ -128,7 +128,6 @@ def test_power_says_what_is_excluded_and_what_would_have_been_caught(relative: b
     assert row.power == (
         f"A deviation beyond {excluded:.2g}{unit} is excluded by this run; "
         f"one beyond {max(caught):.2g}{unit} would have been caught."
-        f" A theory off by {min(caught):.2g}{unit} at every point would have been told from the truth."
     )
     assert row.sensitivity == pytest.approx(max(caught) / (100 if relative else 1))
 
@@ -158,15 +157,14 @@ def test_a_rejected_formula_says_by_how_much_it_is_off(factor: complex, sentence
     )
 
 
-def test_a_lower_bound_says_how_loose_it_is() -> None:
+def test_a_lower_bound_says_which_stronger_one_would_have_been_broken() -> None:
     (row,) = rows_of(kind=Kind.AT_LEAST, predict=lambda p: 0.8 * p.scale)
     tightest = min(row.points, key=lambda o: (o.measured - o.predicted) / o.margin)
     broken = tightest.upper + tightest.margin
     stronger = broken / tightest.predicted - 1
-    told = f"a bound above {broken:.3g}, stronger by {100 * stronger:.2g} %, would have been broken."
-    assert row.verdict == "agrees" and f"the bound {tightest.predicted:.3g}; {told}" in row.power
+    assert row.verdict == "agrees"
+    assert row.power == f"A bound stronger by {100 * stronger:.2g} % would have been broken."
     assert row.sensitivity == pytest.approx(stronger)
-    assert row.power.endswith("It holds, loose by a factor of 1.2.")
 
 
 def test_nothing_is_claimed_without_an_interval() -> None:

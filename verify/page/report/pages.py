@@ -16,7 +16,7 @@ from verify.claims.registry import count_statements
 from verify.judging.campaign import campaigns
 from verify.model import Verdict
 from verify.page import outcomes, ratios, statements, wording
-from verify.page.cards import Card, sensitivity
+from verify.page.cards import Card
 from verify.page.counts import census_line, run_verdict, scorecard
 from verify.page.formulas import formula, in_cell, lettered
 from verify.page.main import MainRun, draw_plot, main_plots
@@ -195,7 +195,6 @@ _FILTERS: dict[str, Any] = {
     "triangles": ratios.mark,
     "duration": duration,
     "percent": percent,
-    "sensitivity": sensitivity,
     "standing": wording.standing_name,
     "mark": outcomes.reading_mark,
     "topic": topic_name,

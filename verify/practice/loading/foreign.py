@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, TextIO
 
 from torch import nn
 
@@ -40,20 +40,24 @@ def restored(seed: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def output_apart() -> Iterator[TextIO]:
-    """Where code of others runs: what it prints, in Python or in C, goes to standard error, and it cannot end us.
-
-    Given is a stream for the results, which leads to standard output. Afterwards standard output and error are as
-    found, whatever was closed.
-    """
-    with _printing_aside() as results, _staying(), _one_process():
-        yield results
+    """Send what code of others prints, in Python or in C, to standard error; yield a stream for the results."""
+    stream, kept = sys.stdout, os.dup(1)
+    stream.flush()  # what is buffered so far belongs to standard output
+    # Also the file descriptor, for code in C does not write through Python's streams.
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr), _leading_to(stream, kept) as results:
+            yield results
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 @contextlib.contextmanager
 def calling(name: str, what: str) -> Iterator[None]:
     """Turn whatever code of others raises into a `ValueError`: `name` cannot do `what`."""
     try:
-        with _one_process(), in_full_precision():
+        with in_full_precision():
             yield
     except BaseException as error:
         # A `ValueError` of ours says already in one line what is wrong.
@@ -66,7 +70,7 @@ def calling(name: str, what: str) -> Iterator[None]:
 def measured() -> Iterator[None]:
     """Turn errors of foreign code or torch during a measurement into a ValueError; our own errors pass."""
     try:
-        with _one_process(), in_full_precision():
+        with in_full_precision():
             yield
     except BaseException as error:
         failure = _failure(error)
@@ -145,8 +149,7 @@ def given_data(words: str) -> Any:
 def _load_attribute(what: str, words: str) -> Any:
     place, _, name = words.rpartition(":")
     if not place or not name:
-        hint = f"; a configuration is hf:{words}" if what == "model" and words.endswith(".json") else ""
-        raise ValueError(f"{what} must be pkg.module:name or path/file.py:name, got {words!r}{hint}")
+        raise ValueError(f"{what} must be pkg.module:name or path/file.py:name, got {words!r}")
     if os.sep in place and not place.endswith(".py"):  # an import would look for a module of this name
         got = f"{place}, a folder" if Path(place).is_dir() else place
         raise ValueError(f"{what} {words} must be path/file.py:name or pkg.module:name, got {got}")
@@ -186,25 +189,6 @@ def _required(parameter: inspect.Parameter) -> bool:
 
 
 @contextlib.contextmanager
-def _printing_aside() -> Iterator[TextIO]:
-    # Also the file descriptors, for code in C does not write through Python's streams.
-    found, kept = (sys.stdout, sys.stderr), {number: os.dup(number) for number in (1, 2)}
-    lent: Any = _UnclosableStream(sys.stderr)
-    # What is buffered so far belongs to standard output.
-    found[0].flush()
-    os.dup2(2, 1)
-    sys.stdout = sys.stderr = lent
-    try:
-        with _leading_to(found[0], kept[1]) as results:
-            yield results
-    finally:
-        for number, copy in kept.items():
-            os.dup2(copy, number)
-            os.close(copy)
-        sys.stdout, sys.stderr = (_open(stream, number) for number, stream in enumerate(found, 1))
-
-
-@contextlib.contextmanager
 def _leading_to(stream: TextIO, copy: int) -> Iterator[TextIO]:
     """The stream, or if it writes to number 1, which leads elsewhere now, one that writes to its copy."""
     if _number(stream) != 1:
@@ -219,56 +203,6 @@ def _number(stream: TextIO) -> int | None:
         return stream.fileno()
     except (OSError, ValueError):  # of a stream into memory
         return None
-
-
-class _UnclosableStream:
-    """Stream that foreign code cannot close."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def close(self) -> None:
-        """Stays open."""
-
-    detach = close
-
-
-def _open(stream: TextIO, number: int) -> TextIO:
-    """The stream, or a new one in its place if it was closed."""
-    return open(number, "w", encoding=stream.encoding, closefd=False) if stream.closed else stream
-
-
-@contextlib.contextmanager
-def _staying() -> Iterator[None]:
-    """Turn `os._exit` into an error."""
-    # Nothing could catch it. A process that was forked may leave by it.
-    leave, here = os._exit, os.getpid()
-
-    def stay(status: int) -> NoReturn:
-        if os.getpid() == here:
-            raise SystemExit(f"os._exit({status})")
-        leave(status)
-
-    os._exit = stay
-    try:
-        yield
-    finally:
-        os._exit = leave
-
-
-@contextlib.contextmanager
-def _one_process() -> Iterator[None]:
-    """End a process that foreign code has forked, which would otherwise go on with our work."""
-    here = os.getpid()
-    try:
-        yield
-    finally:
-        if os.getpid() != here:
-            # Without cleaning up: open files and streams are those of the parent.
-            os._exit(0)
 
 
 def _memory_line(error: BaseException) -> str:

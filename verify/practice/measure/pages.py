@@ -7,8 +7,6 @@ import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import numpy as np
-
 from verify.escapes import escaped
 from verify.files import replace_files, writing
 from verify.page import terminal, wording
@@ -23,9 +21,6 @@ VERSION = 1
 
 _WIDTH = 80
 """Most characters of a line outside tables."""
-
-_BARS = 8
-"""Bars of a histogram in text."""
 
 _NAME = 21
 """Characters of the name of a value."""
@@ -209,9 +204,6 @@ def _batch_lines(found: Measurement) -> Iterator[str]:
         if batch:
             said = f"{value(Number.estimated(batch.mean))}, {_plain(batch.low, 4)} to {_plain(batch.high, 4)}"
         yield f"  {name:<{_NAME - 2}}{said}"
-    counts, edges = np.histogram([first for first, _ in drawn.pairs], _BARS)
-    for low, count in zip(edges[:-1], counts, strict=True):
-        yield f"  {'H from ' + _plain(low, 4):<{_NAME - 2}}{'█' * count}"
 
 
 def value(number: Number | None) -> str:

@@ -275,12 +275,12 @@ class Watcher(Result):
 
         path = Path(path)
         if path.suffix != ".html":
-            save_as(self.figure(), path, path.suffix.removeprefix("."))
+            save_as(self.figure(), path)
             return
         share = f"Measuring took {100 * self._records[-1].share:.1f} % of the time." if self._records else ""
         write_result(self, path, plots_html(watch_plots(self._records)), [share])
 
-    _spread = True
+    _evenly_spaced = True
 
     def _brief(self) -> Sequence[str]:
         return BRIEF

@@ -116,14 +116,13 @@ def test_a_size_out_of_its_domain_and_a_sum_are_refused() -> None:
         measure_problem(given, batches=4)
 
 
-def test_the_command_prints_a_histogram_and_draws_it(net: list[str], capsys: Any) -> None:
+def test_the_command_prints_means_and_draws_a_histogram(net: list[str], capsys: Any) -> None:
     words = ["measure", *net, "--top", "1", "--batches", "3"]
     assert cli.main(words) == 0
     out = capsys.readouterr().out
     drawn = json.loads(Path("losscurv-measure/measure.json").read_text(), parse_constant=no_constant)[
         "batches"
     ]
-    assert len(re.findall("█", out)) == len(drawn["pairs"])
     assert re.search(r"^\d+ mini-batches of 3: ", out, re.MULTILINE)
     assert drawn["law"]["mean"].keys() == {"value", "standard_error"}
     page = Path("losscurv-measure/measure.html").read_text()
