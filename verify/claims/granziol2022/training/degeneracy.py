@@ -110,24 +110,20 @@ def _counted(matrices: Tensor, block: Block, point: Point) -> Arrays:
     values, vectors = np.linalg.eigh(matrices.numpy())
     starts = np.stack([rng.standard_normal(values.shape[1]) for rng in block.streams])
     # each start with a matrix of its own
-    operator = lanczos.Operator(
-        product=lambda rows: (rows[:, None] @ matrices)[:, 0], dim=values.shape[1], dtype=matrices.dtype
-    )
+    operator = lanczos.Operator(product=lambda rows: (rows[:, None] @ matrices)[:, 0], dim=values.shape[1])
     nodes, weights = lanczos.quadrature(operator, starts, point.steps)
-    order = np.abs(nodes).argsort(1)
-    nearest, near_zero = (np.take_along_axis(found, order, 1) for found in (nodes, weights))
-    top, sizes = values[:, -1], np.abs(values)
+    nearest = np.take_along_axis(weights, np.abs(nodes).argsort(1), 1)
+    one, two, top, sizes = nearest[:, 0], nearest[:, :2].sum(1), values[:, -1], np.abs(values)
     shares = np.einsum("np,npk->nk", starts, vectors) ** 2 / (starts**2).sum(1, keepdims=True)
     none = sizes <= np.minimum(ROUNDING * top, np.abs(nodes[:, 0]))[:, None]
-    one, two = near_zero[:, 0], near_zero[:, :2].sum(1)
-    zero = (sizes <= ZERO).mean(1)
+    zero, rounding, small = ((most >= sizes.T).mean(0) for most in (ZERO, ROUNDING * top, SMALL * top))
     return {
         "zero": zero,
-        "rounding": (sizes <= ROUNDING * top[:, None]).mean(1),
-        "small": (sizes <= SMALL * top[:, None]).mean(1),
+        "rounding": rounding,
+        "small": small,
         "one": one,
         "two": two,
-        "node": np.abs(nearest[:, 0]) / top,
+        "node": np.abs(nodes).min(1) / top,
         "over": zero / (two if point.matrix == "hessian" else one),
         "near": (np.abs(one - zero) <= NEAR).astype(float),
         "slack": one - (shares * none).sum(1),
