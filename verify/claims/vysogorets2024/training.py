@@ -444,7 +444,7 @@ CLAIMS = (
     *TURNED_CLAIMS,
     _exponent_claim(
         id="vysogorets2024/base-rate-exponent-three-layers",
-        experiment=_experiment("three-layers", 2.2, (3, 0.07, 0.6, 250)),
+        experiment=_experiment("three-layers", 1.0, (3, 0.07, 0.6, 250)),
         says="With three layers, the largest base learning rate at which a network learns grows linearly with its "
         "initial scale.",
         margin=0.1,
@@ -454,7 +454,7 @@ CLAIMS = (
     ),
     _exponent_claim(
         id="vysogorets2024/base-rate-exponent-deep",
-        experiment=_experiment("deep", 5.5, (4, 0.25, 0.8, 300), (5, 0.35, 0.9, 300)),
+        experiment=_experiment("deep", 2.5, (4, 0.25, 0.8, 300), (5, 0.35, 0.9, 400)),
         says="With four and five layers, the largest base rate at which a network learns grows as the initial "
         "scale to the depth less two.",
         margin=0.2,
