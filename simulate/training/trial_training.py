@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,12 @@ OPTIMISERS: Mapping[str, Callable[[nn.Module], OptimiserOf]] = {
     "adam": lambda model: lambda rate: torch.optim.Adam(_trainable(model), lr=rate),
 }
 """Gradient descent, momentum 0.9, and torch's Adam, of all parameters that require a gradient."""
+
+
+@lru_cache(maxsize=32)
+def _order(seed: int, epoch: int, samples: int) -> Tensor:
+    # cached, since a stack of networks asks for the batches of an epoch step by step
+    return torch.from_numpy(np.random.default_rng((seed, epoch)).permutation(samples))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +109,7 @@ class CommonBatches:
 
     def order(self, epoch: int) -> Tensor:
         """Return the order of all samples in an epoch, (N,)."""
-        return torch.from_numpy(np.random.default_rng((self.seed, epoch)).permutation(self.samples))
+        return _order(self.seed, epoch, self.samples)
 
     def steps(self, start: int, stop: int) -> Iterator[Tensor]:
         """Yield the numbers of the samples of the steps from `start` to `stop`; each order is drawn once.

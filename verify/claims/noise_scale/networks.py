@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.training import edges, grids, stacks
+from simulate.training import grids, stacks
 from theory.learning_rates import noise_scale
 from verify.claims.noise_scale.quadratics import MCCANDLISH, lowest
 from verify.claims.trained_networks import SINGLE, batches_of, small_networks
@@ -18,14 +19,13 @@ from verify.model import Arrays, Claim, Experiment, Verdict, as_stated, out_of_s
 if TYPE_CHECKING:
     from torch import Tensor
 
-AT_ONCE = 32
-"""TrainingSets whose gradients the Hessian of their network is applied to at a time."""
+    Losses = Callable[[Tensor], Tensor]
 
 
 def best_rates(block: Block, point: Point) -> Arrays:
     """Rate at which the mean loss over batches is least after one step, and what the formula takes, at one place.
 
-    Where a point lists multiples of its batch size: the rates at these, too.
+    Where a point lists multiples of its batch size, of which the first is 1: the rates at these, too.
     """
     import torch
 
@@ -40,13 +40,11 @@ def best_rates(block: Block, point: Point) -> Arrays:
     each = gradients_of_samples(stack, parameters, x, y)
     # batches of all sizes begin with the same samples: what differs between their rates is their size
     orders = np.stack([np.argsort(rng.random((point.draws, point.samples)), axis=1) for rng in block.streams])
-    scanned = partial(
-        _log_best_rates, stack, parameters, each, x, y, torch.from_numpy(orders).to(block.device)
-    )
-    found = {"log rate": scanned(point.batch_size)}
-    if "times" in point:
-        found["log rates"] = torch.stack([scanned(times * point.batch_size) for times in point.times], 1)
-    return {**found, **_measured(stack, parameters, each, x, y)}
+    along = partial(losses_along, stack, parameters, x=x, y=y)
+    scanned = partial(_log_best_rates, along, each, torch.from_numpy(orders).to(block.device))
+    times = point.get("times", (1,))
+    rates = torch.stack([scanned(many * point.batch_size) for many in times], 1)
+    return {"log rate": rates[:, 0], "log rates": rates, **_measured(along, each)}
 
 
 def gradients_of_samples(
@@ -59,67 +57,74 @@ def gradients_of_samples(
     return [g.view(n, count, *g.shape[1:]) for g in gradients]
 
 
+def losses_along(
+    stack: stacks.Perceptrons, parameters: list[Tensor], directions: list[Tensor], x: Tensor, y: Tensor
+) -> Losses:
+    """Function of rates (n, k) to the mean losses of n networks moved against k directions, (n, k, ...) each.
+
+    What the first layer gives is linear in the rate, so it is computed once.
+    """
+    import torch
+    from torch.nn import functional
+
+    n, k = directions[0].shape[:2]
+    (weight, bias, *rest), (w, b, *others) = parameters, directions
+    still = torch.baddbmm(bias[:, None], x, weight.mT)[:, None]
+    change = (x @ w.flatten(1, 2).mT).view(n, -1, *b.shape[1:]).transpose(1, 2) + b[:, :, None]
+    targets = y[:, None].expand(n, k, -1).flatten()[None]
+
+    def losses(rates: Tensor) -> Tensor:
+        along = rates.to(x)
+        moved = [
+            (p[:, None] - along.view(n, k, *[1] * (p.ndim - 1)) * d).flatten(0, 1)
+            for p, d in zip(rest, others, strict=True)
+        ]
+        signals = getattr(torch, stack.activation)(still - along[:, :, None, None] * change)
+        # of torch's softmax over a last axis of ten numbers this has the bits, in a seventh of the time
+        outputs = stack.outputs(moved, signals.flatten(0, 1)).flatten(0, 1).T[None]
+        return functional.cross_entropy(outputs, targets, reduction="none").view(n, k, -1).double().mean(2)
+
+    return losses
+
+
 def _log_best_rates(
-    stack: stacks.Perceptrons,
-    parameters: list[Tensor],
+    along: Callable[[list[Tensor]], Losses],
     each: list[Tensor],
-    x: Tensor,
-    y: Tensor,
     orders: Tensor,
     batch_size: int,
 ) -> Tensor:
     """Logarithm of the best rates, by trial on batches that begin orders (n, draws, N) of the samples."""
     import torch
-    from torch.nn import functional
 
-    n, draws, samples = orders.shape
-    weights = torch.zeros(n, draws, samples, device=orders.device)
+    n, draws, _ = orders.shape
+    weights = each[0].new_zeros(orders.shape)
     weights.scatter_(2, orders[:, :, :batch_size], 1 / batch_size)
-    steps = [(weights @ g.flatten(2)).view(-1, *g.shape[2:]) for g in each]
-    starts = [p.repeat_interleave(draws, 0) for p in parameters]
-    inputs, targets = (t.repeat_interleave(draws, 0) for t in (x, y))
+    after = along([(weights @ g.flatten(2)).view(n, draws, *g.shape[2:]) for g in each])
 
     def losses(rates: Tensor) -> Tensor:
-        found = []
-        for rate in rates.expand(n, -1).unbind(1):
-            along = rate.to(starts[0]).repeat_interleave(draws)
-            moved = [p - along.view(-1, *[1] * (p.ndim - 1)) * g for p, g in zip(starts, steps, strict=True)]
-            # of torch's softmax over a last axis of ten numbers this has the bits, in a seventh of the time
-            outputs = stack.outputs(moved, inputs).flatten(0, 1).T[None]
-            after = functional.cross_entropy(outputs, targets.flatten()[None], reduction="none")
-            found.append(after.view(targets.shape).double().mean(1).view(n, -1).mean(1))
-        return torch.stack(found, 1)
+        tried = rates.expand(n, -1).unbind(1)
+        return torch.stack([after(rate[:, None].expand(-1, draws)).mean(1) for rate in tried], 1)
 
     return lowest(losses, str(orders.device)).rate.log()
 
 
-def _measured(
-    stack: stacks.Perceptrons, parameters: list[Tensor], each: list[Tensor], x: Tensor, y: Tensor
-) -> Arrays:
-    """|g|^2, g'H g, tr(H S) and tr S, by products of the Hessian with the gradient of every sample."""
+def _measured(along: Callable[[list[Tensor]], Losses], each: list[Tensor]) -> Arrays:
+    """|g|^2, g'H g, tr(H S) and tr S, by second derivatives of the loss along the gradient of every sample."""
     import torch
 
-    n, count = y.shape
-    mean = [g.mean(1) for g in each]
-    products = edges.hessian_products(stack, parameters, x, y, mean)
-    squared, curvature = _inner(mean, mean), _inner(mean, products)
-    noise, trace = torch.zeros_like(squared), torch.zeros_like(squared)
-    for part in torch.arange(count).split(AT_ONCE):
-        repeated = [p.repeat_interleave(len(part), 0) for p in parameters]
-        apart = [(g[:, part] - m[:, None]).flatten(0, 1) for g, m in zip(each, mean, strict=True)]
-        images = edges.hessian_products(
-            stack, repeated, x.repeat_interleave(len(part), 0), y.repeat_interleave(len(part), 0), apart
-        )
-        noise += _inner(apart, images).view(n, -1).sum(1) / (count - 1)
-        trace += _inner(apart, apart).view(n, -1).sum(1) / (count - 1)
+    n, count = each[0].shape[:2]
+    directions = [torch.cat([g.mean(1, keepdim=True), g], 1) for g in each]
+    with torch.enable_grad():
+        rates = torch.zeros(n, 1 + count, device=each[0].device, requires_grad=True)
+        (slopes,) = torch.autograd.grad(along(directions)(rates).sum(), rates, create_graph=True)
+        (curvatures,) = torch.autograd.grad(slopes.sum(), rates)
+    squares = torch.stack([d.square().flatten(2).sum(2) for d in directions]).sum(0)
+    (curvature, noise), (squared, trace) = (
+        (form[:, 0], (form[:, 1:].sum(1) - count * form[:, 0]) / (count - 1))
+        for form in (curvatures.double(), squares.double())
+    )
     found = {"squared_gradient": squared, "curvature": curvature, "noise": noise, "trace": trace}
-    return {name: value.double().cpu().numpy() for name, value in found.items()}
-
-
-def _inner(one: list[Tensor], other: list[Tensor]) -> Tensor:
-    import torch
-
-    return torch.stack([(a * b).flatten(1).sum(1) for a, b in zip(one, other, strict=True)]).sum(0)
+    return {name: value.cpu().numpy() for name, value in found.items()}
 
 
 RELU = {"images": "digits", "activation": "relu", "hidden": (24,), "samples": 64, "draws": 24}

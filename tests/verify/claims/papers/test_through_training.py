@@ -10,9 +10,8 @@ from numpy.testing import assert_allclose
 
 from simulate import operators
 from simulate.modules.hessian_variance import bilinear_forms, variance_along
-from simulate.monte_carlo import Point, fixture
+from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import per_sample
-from simulate.perceptrons.sample_products import DenseSamples
 from simulate.training import grids
 from simulate.training.rules import Memory
 from tests.verify.claims.papers.test_network_observations import block
@@ -37,8 +36,14 @@ def test_zeros_are_counted_and_their_weight_is_read_off() -> None:
     """Seven zeros, one number below 1e-7, one small and three large: as many steps as there are different ones."""
     values = np.array([0.0] * 7 + [5e-8, 5e-4, 1.0, 2.0, 3.0])
     basis = np.linalg.qr(default_rng(0).standard_normal((12, 12)))[0]
-    samples = DenseSamples(torch.from_numpy((basis * values) @ basis.T)[None])
-    found = degeneracy._counted(samples, default_rng(1), Point(steps=4, matrix="hessian"))
+    matrices = torch.from_numpy((basis * values) @ basis.T)[None].repeat(2, 1, 1) * torch.tensor(
+        [[[1.0]], [[0.5]]]
+    )
+    point = Point(steps=4, matrix="hessian")
+    both = degeneracy._counted(matrices, Block((default_rng(1), default_rng(2))), point)
+    alone = degeneracy._counted(matrices[1:], Block((default_rng(2),)), point)
+    assert_allclose(both["one"][1], alone["one"][0], rtol=1e-6)
+    found = {name: values[0] for name, values in both.items()}
     assert (found["rounding"], found["zero"], found["small"]) == (7 / 12, 8 / 12, 9 / 12)
     start = default_rng(1).standard_normal(12)
     shares = (basis.T @ start) ** 2 / (start @ start)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from simulate import lanczos
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import sample_products
 from simulate.training import grids, rules, stacks, trial_training
-from verify.claims.beyond.networks import stacked_rows
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.perceptrons import NoisyLabels, noisy_labels
 from verify.claims.trained_networks import DECAY, SINGLE, scheduled, steps_at, training_sets
@@ -26,6 +25,9 @@ from verify.model import (
     out_of_scope,
 )
 from verify.model.observation import Observation, columns_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Course(NamedTuple):
@@ -86,12 +88,16 @@ def degeneracy(block: Block, point: Point) -> Arrays:
 
     Scores have one component for each time.
     """
+    import torch
+
     walk = course(block, point)
     rows = []
-    for network, rng in enumerate(block.streams):
-        each = (walk.samples(network, checkpoint, point.matrix) for checkpoint in walk.found)
-        rows.append(stacked_rows([_counted(samples, rng, point) for samples in each]))
-    return stacked_rows(rows)
+    for checkpoint in walk.found:
+        each = [walk.samples(network, checkpoint, point.matrix) for network in range(len(block))]
+        rows.append(
+            _counted(torch.cat([samples.matrices(samples.inner()) for samples in each]), block, point)
+        )
+    return {name: np.stack([row[name] for row in rows], 1) for name in rows[0]}
 
 
 def at_the_end(block: Block, point: Point) -> Arrays:
@@ -99,28 +105,28 @@ def at_the_end(block: Block, point: Point) -> Arrays:
     return {name: values[:, -1] for name, values in degeneracy(block, point).items()}
 
 
-def _counted(samples: Any, rng: np.random.Generator, point: Point) -> Arrays:
-    """Shares and weights; of the Hessian the paper reports the weight of two Ritz values combined."""
-    matrix = samples.matrices(samples.inner())[0].numpy()
-    values, vectors = np.linalg.eigh(matrix)
-    start = rng.standard_normal(samples.dim)
-    nodes, weights = (found[0] for found in lanczos.quadrature(matrix, start[None], point.steps))
-    order = np.abs(nodes).argsort()
-    top, sizes = values[-1], np.abs(values)
-    shares = (start @ vectors) ** 2 / (start @ start)
-    none = sizes <= min(ROUNDING * top, abs(nodes[0]))
-    one, two = weights[order[0]], weights[order[:2]].sum()
-    zero, reported = float((sizes <= ZERO).mean()), two if point.matrix == "hessian" else one
+def _counted(matrices: Tensor, block: Block, point: Point) -> Arrays:
+    """Shares and weights of matrices (n, P, P); of the Hessian the paper reports two Ritz values combined."""
+    values, vectors = np.linalg.eigh(matrices.numpy())
+    starts = np.stack([rng.standard_normal(values.shape[1]) for rng in block.streams])
+    # each start with a matrix of its own
+    operator = lanczos.Operator(product=lambda rows: (rows[:, None] @ matrices)[:, 0], dim=values.shape[1])
+    nodes, weights = lanczos.quadrature(operator, starts, point.steps)
+    nearest = np.take_along_axis(weights, np.abs(nodes).argsort(1), 1)
+    one, two, top, sizes = nearest[:, 0], nearest[:, :2].sum(1), values[:, -1], np.abs(values)
+    shares = np.einsum("np,npk->nk", starts, vectors) ** 2 / (starts**2).sum(1, keepdims=True)
+    none = sizes <= np.minimum(ROUNDING * top, np.abs(nodes[:, 0]))[:, None]
+    zero, rounding, small = ((most >= sizes.T).mean(0) for most in (ZERO, ROUNDING * top, SMALL * top))
     return {
         "zero": zero,
-        "rounding": float((sizes <= ROUNDING * top).mean()),
-        "small": float((sizes <= SMALL * top).mean()),
-        "one": float(one),
-        "two": float(two),
-        "node": float(abs(nodes[order[0]]) / top),
-        "over": float(zero / reported),
-        "near": float(abs(one - zero) <= NEAR),
-        "slack": float(one - shares[none].sum()),
+        "rounding": rounding,
+        "small": small,
+        "one": one,
+        "two": two,
+        "node": np.abs(nodes).min(1) / top,
+        "over": zero / (two if point.matrix == "hessian" else one),
+        "near": (np.abs(one - zero) <= NEAR).astype(float),
+        "slack": one - (shares * none).sum(1),
     }
 
 

@@ -45,14 +45,20 @@ def _steps(point: Point, size: int) -> int:
 
 
 def rates_of_batches(block: Block, point: Point) -> Arrays:
-    """The largest rate at which a network trains, at several batch sizes: its exponents, and which rules train."""
+    """The largest rate at which a network trains, at several batch sizes: its exponents, and which rules train.
+
+    It is the geometric mean over several orders of the batches where a point says how many.
+    """
     trained = drawn_setting(block, point)
     found = []
-    for size, centre in zip(SIZES, point.centres, strict=True):
-        rates = ladder(block, centre, point.below, point.above)
-        steps = _steps(point, size)
-        found.append(tried(trained, rates, size=size, steps=steps, rule=rule_of(point.rule)))
-    one, eight, many = (each.largest for each in found)
+    for size, centre, orders in zip(SIZES, point.centres, point.get("orders", (1, 1, 1)), strict=True):
+        steps, largest = _steps(point, size), 0.0
+        for order in range(orders):
+            own = trained._replace(seeds=[seed + order for seed in trained.seeds])
+            rates = ladder(block, centre, point.below, point.above)
+            largest += np.log(tried(own, rates, size=size, steps=steps, rule=rule_of(point.rule)).largest)
+        found.append(np.exp(largest / orders))
+    one, eight, many = found
     return {
         "small": np.log(eight / one) / STEP,
         "whole": np.log(many / one) / math.log(64),
@@ -62,9 +68,9 @@ def rates_of_batches(block: Block, point: Point) -> Arrays:
     }
 
 
-def _point(rule: str, noise: float, rungs: tuple[int, int], centres: tuple[float, ...]) -> Point:
-    shared = {"images": "digits", "samples": 512, "epochs": 5, "least": 200}
-    return Point(rule=rule, noise=noise, below=rungs[0], above=rungs[1], centres=centres, **shared)
+def _point(rule: str, noise: float, centres: tuple[float, ...], **changes: Any) -> Point:
+    shared = {"images": "digits", "samples": 512, "epochs": 5, "least": 200, "below": 3, "above": 4}
+    return Point(rule=rule, noise=noise, centres=centres, **shared | changes)
 
 
 def _experiment(name: str, point: Point, budget: int, seconds: float, tier: Tier) -> Experiment:
@@ -82,12 +88,15 @@ def _experiment(name: str, point: Point, budget: int, seconds: float, tier: Tier
     )
 
 
+CLEAN = {"epochs": 1, "above": 2, "orders": (1, 3, 1)}
+"""The rate at 8 has most of the variance of what is claimed, and is cheap to find: three orders of the batches."""
+
 SGD_CLEAN, SGD_NOISY, ADAM_NOISY = (
-    _experiment(f"{rule}-rates-{name}", _point(rule, noise, rungs, centres), budget, seconds, tier)
-    for rule, name, noise, rungs, centres, budget, seconds, tier in (
-        ("sgd", "clean", 0.0, (3, 4), (0.21, 1.03, 1.65), 320, 10.0, Tier.DEFAULT),
-        ("sgd", "noisy", 0.6, (3, 4), (0.13, 0.83, 2.3), 320, 8.4, Tier.FULL),
-        ("adam", "noisy", 0.6, (3, 4), (0.0149, 0.047, 0.15), 192, 10.0, Tier.FULL),
+    _experiment(f"{rule}-rates-{name}", _point(rule, noise, centres, **changes), budget, seconds, tier)
+    for rule, name, noise, centres, changes, budget, seconds, tier in (
+        ("sgd", "clean", 0.0, (0.21, 1.03, 1.65), CLEAN, 320, 1.6, Tier.DEFAULT),
+        ("sgd", "noisy", 0.6, (0.13, 0.83, 2.3), {}, 320, 8.4, Tier.FULL),
+        ("adam", "noisy", 0.6, (0.0149, 0.047, 0.15), {}, 192, 10.0, Tier.FULL),
     )
 )
 """Centres of the ladders from pilot draws: what lies below a ladder counts as training, what lies above as not."""
