@@ -90,13 +90,13 @@ def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
         "--model",
         required=True,
         metavar="MODULE:BUILD",
-        help="file.py:build or pkg.module:build, which returns the torch module",
+        help="file.py:build or pkg.module:build, which returns the torch module; or hf:config.json (transformers)",
     )
     parser.add_argument(
         "--data",
         required=True,
         metavar="FILE.npz",
-        help="archive with x_train, y_train (or x, y); or digits (built in), or pkg.module:name"
+        help="archive with x_train, y_train (or x, y); or digits (built in), a text FILE.txt, or pkg.module:name"
         " (data loader, data set, pair, or function that returns one)",
     )
     parser.add_argument(
@@ -133,6 +133,20 @@ def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
             "output for the loss, name or number (default: logits)",
             "NAME",
             str,
+            None,
+        ),
+        (
+            "--tokenizer",
+            "folder of the tokenizer of a text (default: that of hf:config.json), or bytes",
+            "FOLDER",
+            str,
+            None,
+        ),
+        (
+            "--length",
+            "tokens per sequence of a text (default at most 128)",
+            "N",
+            int,
             None,
         ),
         ("--training", "measure in training mode, all data in one batch" if measured else argparse.SUPPRESS),

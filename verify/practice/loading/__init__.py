@@ -28,6 +28,7 @@ from simulate.objectives.parameters import Parametric, parametric, require_ready
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import preserve_state
 from verify.escapes import escaped
+from verify.practice.loading import language
 from verify.practice.loading.checkpoints import restore
 from verify.practice.loading.first_calls import first_outputs, is_placed, own_copy
 from verify.practice.loading.foreign import build, calling, function, given_data, measured, restored
@@ -50,6 +51,8 @@ BATCH = 1000
 
 OUTPUTS = 1 << 26
 """Numbers that the model returns in one pass where nobody says: a vocabulary at every position is many."""
+
+_TEXT = ".txt"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -370,6 +373,8 @@ def load_problem(
     *,
     loss: str | None = None,
     checkpoint: str | None = None,
+    tokenizer: str | None = None,
+    length: int | None = None,
     seed: int = 0,
     tell: Callable[[str], object] = lambda _: None,
     **options: Any,
@@ -381,20 +386,22 @@ def load_problem(
     model
         ``pkg.module:build`` or ``path/to/file.py:build``: a function or class without required arguments that gives
         a module, or a module itself. The current folder is searched first. It builds with torch, numpy and Python
-        seeded by `seed`.
+        seeded by `seed`. Or ``hf:config.json``, a configuration of transformers, see `language`.
     data
         An ``.npz`` archive with ``x_train, y_train`` or ``x, y``: floats and truth values as they are, uint8 inputs
         divided by 255; or ``digits``, the embedded ones, in the first shape that the model takes of (1, 28, 28),
-        (784,), (1, 8, 8), (64,) and (3, 32, 32); or ``pkg.module:name``, what `problem` takes or a
-        function without required arguments that gives it.
+        (784,), (1, 8, 8), (64,) and (3, 32, 32); or ``text.txt``, by a tokenizer; or ``pkg.module:name``, what
+        `problem` takes or a function without required arguments that gives it.
     loss
         ``cross-entropy``, ``mse``, ``bce`` or ``pkg.module:function``.
     checkpoint
         A ``state_dict``, or a dictionary with one in it, see `checkpoints.restore`. Code in it is never run.
+    tokenizer, length
+        Of a text: a folder with the files of a tokenizer or ``bytes``, and how many tokens a sequence has.
     seed
         Of what `model` draws, and of the choice of `samples`.
     tell
-        Called with each line on what was loaded from a checkpoint or done to labels.
+        Called with each line on what was loaded from a checkpoint, read from a text, or done to labels.
     options
         As in `problem`.
 
@@ -410,11 +417,17 @@ def load_problem(
     ValueError: model must have a parameter that requires a gradient, got none
     """
     with restored(require_seed(seed)):
-        net = build(model)
+        net = language.from_configuration(model) if model.startswith(language.PREFIX) else build(model)
         if checkpoint:
             tell(restore(net, checkpoint))
         criterion = loss if loss is None or loss in LOSSES else function(loss)
-        given = _load_named_data(data)
+        if data.endswith(_TEXT):
+            given, message = language.sequences(data, model, net, tokenizer=tokenizer, length=length)
+            tell(message)
+        elif tokenizer is not None or length is not None:
+            raise ValueError(f"--tokenizer and --length need a text (FILE.txt) as --data, got {data}")
+        else:
+            given = _load_named_data(data)
         name = f"{model}{f' from {checkpoint}' if checkpoint else ''} on {data}"
         found = problem(net, given, loss=criterion, seed=seed, name=name, **options)
         if found.shifted:
@@ -436,7 +449,7 @@ def from_options(options: argparse.Namespace, *, in_place: bool = False) -> Prob
     ValueError
         As `load_problem`.
     """
-    for option in ("samples", "batch_size"):
+    for option in ("samples", "batch_size", "length"):
         value = getattr(options, option)
         if value is not None and value < 1:
             raise ValueError(f"--{option.replace('_', '-')} must be at least 1, got {value}")
@@ -453,6 +466,8 @@ def from_options(options: argparse.Namespace, *, in_place: bool = False) -> Prob
         parameters=options.parameters,
         training=options.training,
         field=int(options.field) if options.field and options.field.isdigit() else options.field,
+        tokenizer=options.tokenizer,
+        length=options.length,
         group=getattr(options, "group", None),
         in_place=in_place,
         tell=lambda line: sys.stderr.write(f"losscurv: {escaped(line)}\n"),

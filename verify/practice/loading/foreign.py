@@ -149,7 +149,8 @@ def given_data(words: str) -> Any:
 def _load_attribute(what: str, words: str) -> Any:
     place, _, name = words.rpartition(":")
     if not place or not name:
-        raise ValueError(f"{what} must be pkg.module:name or path/file.py:name, got {words!r}")
+        hint = f"; a configuration is hf:{words}" if what == "model" and words.endswith(".json") else ""
+        raise ValueError(f"{what} must be pkg.module:name or path/file.py:name, got {words!r}{hint}")
     if os.sep in place and not place.endswith(".py"):  # an import would look for a module of this name
         got = f"{place}, a folder" if Path(place).is_dir() else place
         raise ValueError(f"{what} {words} must be path/file.py:name or pkg.module:name, got {got}")
