@@ -213,7 +213,8 @@ def _next(products: Tensor, known: Tensor, scale: Tensor) -> tuple[Tensor, Tenso
     parts = zip(rest, known, strict=True) if rest.shape[1] >= _LONG else [(rest, known)]
     for part, rows in parts:
         for _ in range(2):  # once loses digits, twice is enough
-            part -= (rows.mT @ _inner(rows, part)[..., None])[..., 0]
+            # as rows: products with a block of one column take several times as long
+            part -= (_inner(rows, part)[..., None, :] @ rows)[..., 0, :]
     length = row_lengths(rest)
     exhausted = length <= EXHAUSTED * torch.finfo(length.dtype).eps * scale
     rest = rest.masked_fill(exhausted[:, None], 0.0) / length.masked_fill(exhausted, 1.0)[:, None]
@@ -222,7 +223,7 @@ def _next(products: Tensor, known: Tensor, scale: Tensor) -> tuple[Tensor, Tenso
 
 def _inner(rows: Tensor, part: Tensor) -> Tensor:
     """Return inner products of rows (..., j, dim) with vectors (..., dim)."""
-    return inner_products(rows, part) if part.ndim == 1 else (rows @ part[..., None])[..., 0]
+    return inner_products(rows, part) if part.ndim == 1 else (part[:, None] @ rows.mT)[:, 0]
 
 
 def _affordable(operator: Operator, vectors: Tensor, steps: int, kept: int) -> int:

@@ -23,6 +23,7 @@ from simulate.monte_carlo import Block
 _LANCZOS_DIM = 300
 _LANCZOS_RESTARTS = 60
 _RESIDUAL = 1e-10
+_ROUNDINGS = 256
 
 # In units of dim^(1/3) the top eigenvector falls off like an Airy function: exp(-2/3 12^1.5) is 1e-12 here.
 _TRIDIAGONAL_ROWS = 12.0
@@ -289,6 +290,35 @@ def top_eigenpair(matrices: Tensor) -> tuple[Tensor, Tensor]:
         return values[:, -1], vectors[:, :, -1]
     tops, directions = zip(*(_top(a, vector=True) for a in matrices.detach().numpy()), strict=True)
     return torch.from_numpy(np.stack(tops)), torch.from_numpy(np.stack(directions))
+
+
+def outliers(values: Tensor, weights: Tensor, spike: float) -> tuple[Tensor, Tensor]:
+    """Largest eigenvalue of a matrix of known eigenvalues plus a positive spike, and squared overlap with the spike.
+
+    Parameters
+    ----------
+    values
+        Ascending eigenvalues (..., dim).
+    weights
+        Squared components of the unit vector of the spike along their eigenvectors, (..., dim).
+    spike
+        Eigenvalue of the added matrix.
+
+    Examples
+    --------
+    >>> value, overlap = outliers(torch.tensor([-1.0, 1.0]).double(), torch.tensor([0.5, 0.5]).double(), 2.0)
+    >>> round(float(value), 4), round(float(overlap), 4)  # of the matrix [[0, 1], [1, 2]]
+    (2.4142, 0.8536)
+    """
+    at = values[..., -1:] + spike * weights[..., -1:]
+    while True:
+        parts = weights / (at - values)
+        total, slope = parts.sum(-1, keepdim=True), (parts / (at - values)).sum(-1, keepdim=True)
+        # the root of 1 / total = spike: this is concave in `at`, and Newton's steps come from below
+        step = (spike * total - 1) * total / slope
+        at = at + step
+        if bool((step <= _ROUNDINGS * torch.finfo(at.dtype).eps * at.abs()).all()):
+            return at[..., 0], 1 / (spike**2 * slope[..., 0])
 
 
 def logit_gradients(

@@ -32,6 +32,9 @@ _DENSE = 400
 _DENSE_SAMPLES = 64
 """Largest numbers of parameters, and of coordinates of a sample, for which a full decomposition is faster."""
 
+_DENSE_BATCH = 32
+"""Largest batch of a small network whose matrix is faster to make than to multiply with sample by sample."""
+
 _ROUNDINGS = 1 << 13
 """Accuracy of the top eigenvalues in roundings; relative residuals are its square root."""
 
@@ -92,7 +95,7 @@ def top_eigenvectors(samples: Samples, count: int) -> Tensor:
         If Lanczos does not find as many.
     """
     if samples.dim <= _DENSE:
-        whole = samples.mean(torch.eye(samples.dim, dtype=samples.dtype, device=samples.device)[None])[0]
+        whole = samples.matrices(samples.inner())[0]
         return torch.linalg.eigh(whole).eigenvectors[:, -count:].mT.flip(0)
     mean = Operator(
         product=lambda v: samples.mean(v[None])[0],
@@ -183,16 +186,25 @@ def batch_tops(
     -------
     Shape (batches,), never above the eigenvalue itself.
     """
-    start = _start_vector(samples.dim).to(samples.device, samples.dtype)
-    each = max(1, _WORKING_SET // (start.element_size() * steps * samples.dim))
     index = torch.from_numpy(np.asarray(batches))
-    found = [
-        _lanczos(
-            lambda v, part=part: part.mean(v[:, None])[:, 0], start.expand(part.groups, -1), steps, tolerance
-        )
-        for part in map(samples.on, index.split(each))
-    ]
-    return numbers(torch.cat([pairs.values for pairs in found]))
+    dense = samples.dim <= _DENSE and index.shape[1] <= _DENSE_BATCH
+    needed = max(samples.dim**2, index.shape[1] * samples.coordinates**2) if dense else steps * samples.dim
+    found: list[Tensor] = []
+    for part in map(samples.on, index.split(max(1, _WORKING_SET // (samples.dtype.itemsize * needed)))):
+        start = _start_vector(samples.dim).to(samples.device, samples.dtype).expand(part.groups, -1)
+        if dense:
+            pairs = top_pairs(part.matrices(part.inner(), ordered=False), steps=steps, tolerance=tolerance)
+        else:
+            pairs = _lanczos(lambda v, part=part: part.mean(v[:, None])[:, 0], start, steps, tolerance)
+        found.append(pairs.values)
+    return numbers(torch.cat(found))
+
+
+def top_pairs(matrices: Tensor, *, steps: int = 64, tolerance: float = 1e-4) -> TopPairs:
+    """Return the top eigenpairs of symmetric matrices (n, P, P), by Lanczos on all of them as in `batch_tops`."""
+    start = _start_vector(matrices.shape[1]).to(matrices).expand(len(matrices), -1)
+    # rows times matrices: products with a block of one column take several times as long
+    return _lanczos(lambda v: (v[:, None] @ matrices)[:, 0], start, steps, tolerance)
 
 
 def _on_vectors(part: Samples, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -256,7 +268,7 @@ def _lanczos(product: Product, start: Tensor, steps: int, tolerance: float) -> T
     while True:
         chain = next(growing)
         step = chain.diagonal.shape[1]
-        if step == steps or step % 4 == 0:  # a test of all matrices costs as much as some steps
+        if step == steps or step % 8 == 0:  # a test of all matrices costs as much as some steps
             beside = chain.off_diagonal[:, :-1]
             tridiagonal = (
                 torch.diag_embed(chain.diagonal) + torch.diag_embed(beside, 1) + torch.diag_embed(beside, -1)

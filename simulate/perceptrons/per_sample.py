@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -160,38 +160,6 @@ def gauss_newtons(
     values = logits(theta, inputs)
     rows, log_scale = softmax.covariance_factor(values, softmax.contrasts(jacobians, values))
     return rows.mT @ rows * log_scale.exp()
-
-
-class ProbePieces(NamedTuple):
-    """Statistics per probe v: mean_i |H_i v|^2, |mean_i H_i v|^2 and (v' mean_i H_i v)^2, each (probes,)."""
-
-    mean_square: Tensor
-    square_of_mean: Tensor
-    quadratic_form_squared: Tensor
-
-
-def algorithm_1_probes(hessians: Tensor, probes: Any) -> ProbePieces:
-    """Return the statistics from which estimators of the variance of per-sample Hessians are built.
-
-    Parameters
-    ----------
-    hessians
-        (N, P, P), symmetric.
-    probes
-        Unit vectors (probes, P).
-
-    Examples
-    --------
-    >>> hessians = torch.stack([torch.diag(torch.tensor([1.0, 3.0])), torch.diag(torch.tensor([3.0, 3.0]))])
-    >>> [piece.item() for piece in algorithm_1_probes(hessians, [[1.0, 0.0]])]
-    [5.0, 4.0, 4.0]
-    """
-    probes = torch.as_tensor(probes, dtype=hessians.dtype, device=hessians.device)
-    squares = sum((part @ probes.T).square().sum((0, 1)) for part in hessians.split(64))
-    mean = probes @ hessians.mean(0)
-    return ProbePieces(
-        torch.as_tensor(squares) / len(hessians), mean.square().sum(1), (mean * probes).sum(1).square()
-    )
 
 
 def _loss(logits: _flat.Logits) -> Callable[[Tensor, Tensor, Tensor], Tensor]:

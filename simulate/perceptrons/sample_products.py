@@ -73,8 +73,11 @@ class Samples(ABC):
         return self.apply(unit.expand(self.groups, self.size, -1, -1))
 
     @abstractmethod
-    def matrices(self, inner: Tensor) -> Tensor:
-        """Return the mean matrix of each group, from `inner`: (g, P, P)."""
+    def matrices(self, inner: Tensor, *, ordered: bool = True) -> Tensor:
+        """Return the mean matrix of each group, from `inner`: (g, P, P).
+
+        If not `ordered`, parameters may be in another order, as eigenvalues allow, at half of the time.
+        """
 
 
 class DenseSamples(Samples):
@@ -111,9 +114,41 @@ class DenseSamples(Samples):
         """Return the mean over the samples."""
         return coordinates.mean(dim=1)
 
-    def matrices(self, inner: Tensor) -> Tensor:
+    def matrices(self, inner: Tensor, *, ordered: bool = True) -> Tensor:  # noqa: ARG002 - as for other samples
         """Return the mean over the samples."""
         return inner.mean(dim=1)
+
+
+class ProbePieces(NamedTuple):
+    """Statistics per probe v: mean_i |H_i v|^2, |mean_i H_i v|^2 and (v' mean_i H_i v)^2, each (probes,)."""
+
+    mean_square: Tensor
+    square_of_mean: Tensor
+    quadratic_form_squared: Tensor
+
+
+def algorithm_1_probes(samples: Samples, probes: Any) -> ProbePieces:
+    """Return the statistics from which estimators of the variance of per-sample matrices are built.
+
+    Parameters
+    ----------
+    samples
+        All N samples as one group.
+    probes
+        Unit vectors (probes, P).
+
+    Examples
+    --------
+    >>> matrices = torch.stack([torch.diag(torch.tensor([1.0, 3.0])), torch.diag(torch.tensor([3.0, 3.0]))])
+    >>> [piece.item() for piece in algorithm_1_probes(DenseSamples(matrices), [[1.0, 0.0]])]
+    [5.0, 4.0, 4.0]
+    """
+    probes = torch.as_tensor(probes, dtype=samples.dtype, device=samples.device)
+    image = samples.apply(samples.project(probes[None]))
+    mean = samples.back(image)[0]
+    return ProbePieces(
+        image.square().sum(-1).mean((0, 1)), mean.square().sum(1), (mean * probes).sum(1).square()
+    )
 
 
 class _Layer(NamedTuple):
@@ -257,13 +292,13 @@ class PerceptronSamples(Samples):
             found += self._flatten(block / size)
         return torch.cat(found, dim=-1)
 
-    def matrices(self, inner: Tensor) -> Tensor:
+    def matrices(self, inner: Tensor, *, ordered: bool = True) -> Tensor:
         """Sum outer products over the samples, by one matrix product for each pair of parts of the coordinates."""
         widths = [(part.above.shape[-1], part.below.shape[-1]) for part in self._layers]
         sizes = [out * fan_in for out, fan_in in widths]
         total = inner.new_zeros(self.groups, sum(sizes), sum(sizes))
         blocks = [row.split(sizes, dim=2) for row in total.split(sizes, dim=1)]
-        parts = self._parts()
+        parts, inner = self._parts(), inner / self.size
         for i, one in enumerate(parts):
             for other in parts[i:]:
                 # each part is coordinates times a vector of the sample; both are summed over samples
@@ -278,9 +313,11 @@ class PerceptronSamples(Samples):
                 blocks[one.layer][other.layer].add_(found)
                 if one is not other:
                     blocks[other.layer][one.layer].add_(found.mT)
+        if not ordered:
+            return total
         # from the order of the blocks, with biases as last columns, to that of the flat parameters
         flat = torch.cat([b.flatten() for b in self._blocks(torch.arange(self.dim))]).argsort()
-        return total[:, flat][:, :, flat] / self.size
+        return total[:, flat][:, :, flat]
 
     def _parts(self) -> list[_Part]:
         """Return the coordinates p of every layer, and r if it has one."""

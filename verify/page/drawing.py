@@ -108,12 +108,21 @@ def stack(
     return figure
 
 
-@lru_cache(maxsize=8192)
 def width_of(text: str, size: float) -> float:
     """Width of a line of text, with a little more for the rounding of its letters to pixels."""
-    font = FontProperties(family="DejaVu Sans", size=size)
+    return 1.04 * size * sum(map(_advance, text))
+
+
+@lru_cache(maxsize=8192)
+def _advance(letter: str) -> float:
+    """Width of a letter among others, in units of the font size: to lay out whole lines takes far longer."""
+    font = FontProperties(family="DejaVu Sans", size=100)
     with any_glyph():
-        return 1.04 * float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+        long, short = (
+            text_to_path.get_text_width_height_descent(text, font, ismath=False)[0]
+            for text in (f"n{letter}n", "nn")
+        )
+    return float(long - short) / 100
 
 
 @contextlib.contextmanager

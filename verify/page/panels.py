@@ -123,14 +123,15 @@ class View(NamedTuple):
     decades: bool = False
 
 
-def row_panels(row: Row, width: float = WIDTH) -> list[Panel]:
-    """The panels of a row, the main one first."""
+def row_panels(row: Row, width: float = WIDTH, *, main: bool = False) -> list[Panel]:
+    """The panels of a row, the main one first, or this one alone."""
     view, point = None, wording.telling(row)
     if row.curves and not drawn_at_points_only(row):
         view = curve_view(row)
     elif point and row.kind in (Kind.LIMIT, Kind.EXPONENT):
         view = _sizes(row, point)
-    return [*([_view_panel(row, view, width)] if view else []), deviations_panel(row, width)]
+    shown = [_view_panel(row, view, width)] if view else []
+    return shown if shown and main else [*shown, deviations_panel(row, width)]
 
 
 def _view_panel(row: Row, view: View, width: float) -> Panel:

@@ -74,11 +74,13 @@ def agreement(
     points = require_width(width)
     row = wording.legible(row)
     with mpl.rc_context(STYLE):
-        shown = row_panels(row, points)[: 1 if panels == "main" else None]
+        shown = row_panels(row, points, main=panels == "main")
         source = ("as our copy reads: " if "copy" in row.reading else "") + row.source
         verdict = f"{SYMBOLS.get(row.verdict, SYMBOLS['broken'])} {row.verdict}"
-        top = top_lines(row.statement, row.says or row.id, source, verdict, points - 2 * EDGE)
-        return stack(shown, f"{row.id}: {row.verdict}", stamp, points, top if heading else None)
+        top = None
+        if heading:
+            top = top_lines(row.statement, row.says or row.id, source, verdict, points - 2 * EDGE)
+        return stack(shown, f"{row.id}: {row.verdict}", stamp, points, top)
 
 
 def require_width(width: float | None) -> float:

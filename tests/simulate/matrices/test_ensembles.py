@@ -279,6 +279,17 @@ def test_the_top_eigenvalue_needs_only_the_first_rows(dim: int, monkeypatch: pyt
     assert_allclose(ensembles.goe_top_eigenvalue(block_of(8), dim), found, rtol=1e-11)
 
 
+def test_outliers_are_those_of_the_whole_matrices() -> None:
+    noise, v = ensembles.wigner(block_of(8), 30), ensembles.unit_vectors(block_of(8), 30)
+    values, vectors = torch.linalg.eigh(noise)
+    weights = (v[:, None] @ vectors)[:, 0].square()
+    for spike in (0.3, 1.5):  # below and above the threshold
+        found, overlaps = ensembles.outliers(values, weights, spike)
+        top, direction = ensembles.top_eigenpair(ensembles.spiked(noise, v, spike))
+        assert_allclose(found, top, rtol=1e-12)
+        assert_allclose(overlaps, (direction * v).sum(1).square(), rtol=1e-9)
+
+
 @pytest.mark.parametrize("size", [1, 2, 40])
 def test_eigenpairs_are_those_of_the_dense_matrix(size: int) -> None:
     rng = np.random.default_rng(size)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from simulate import networks
 from simulate.operators import gauss_newton, hessian
-from simulate.perceptrons import curvature, per_sample
+from simulate.perceptrons import curvature, per_sample, sample_products
 from simulate.perceptrons.trained import perceptron_objective
 from tests.simulate.small_perceptrons import WIDTHS, assert_same, problem
 
@@ -63,7 +63,7 @@ def test_probe_pieces_are_the_quadratic_forms_they_are_named_after() -> None:
     raw = torch.from_numpy(rng.standard_normal((70, 6, 6)))
     hessians = raw + raw.mT
     probes = curvature.haar(rng, 6, 6).T
-    pieces = per_sample.algorithm_1_probes(hessians, probes)
+    pieces = sample_products.algorithm_1_probes(sample_products.DenseSamples(hessians), probes)
     mean, v = hessians.mean(0), probes[2]
     assert_allclose(float(pieces.mean_square[2]), float((hessians @ v).square().sum(1).mean()), rtol=1e-13)
     assert_allclose(float(pieces.square_of_mean[2]), float(v @ mean @ mean @ v), rtol=1e-12)

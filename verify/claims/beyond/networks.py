@@ -78,12 +78,11 @@ def standardised(images: Floats) -> Floats:
 
 def noise_of(samples: Any, rng: Generator, vectors: Any) -> Noise:
     """Noise by algorithm 1 as corrected and by products with v_1; curvature below the k-th direction counts as 0."""
-    probes = _probes(samples, rng)
-    total = fluctuation(samples, probes)
+    total = total_noise(samples) if samples.dim <= 512 else fluctuation(samples, _probes(samples, rng))
     first = samples.project(vectors[None])
     image = samples.apply(first[:, :, :1])
     entries = (image @ first.mT)[0, :, 0].cpu().numpy()
-    along = fluctuation(samples, vectors[None, :1])
+    along = fluctuation(samples, vectors[:1])
     values, variances = entries.mean(axis=0), entries.var(axis=0)
     top = float(values[0])
     curvatures = np.diagonal((samples.apply(first) @ first.mT)[0].mean(0).cpu().numpy())
@@ -92,20 +91,28 @@ def noise_of(samples: Any, rng: Generator, vectors: Any) -> Noise:
 
 
 def _probes(samples: Any, rng: Generator) -> Any:
-    """All unit vectors of a small network, random ones of a large one, each of length one."""
+    """Random vectors of length one."""
     import torch
 
-    if samples.dim <= 512:
-        return torch.eye(samples.dim, dtype=samples.dtype, device=samples.device)[None]
-    probes = torch.from_numpy(rng.standard_normal((1, 32, samples.dim))).to(samples.device)
-    return torch.nn.functional.normalize(probes, dim=2)
+    probes = torch.from_numpy(rng.standard_normal((32, samples.dim))).to(samples.device)
+    return torch.nn.functional.normalize(probes, dim=1)
+
+
+def total_noise(samples: Any) -> float:
+    """`fluctuation` along all axes, from whole matrices; for small networks."""
+    inner = samples.inner()
+    return mean_squares(inner, samples.matrices(inner, ordered=False)[0])
+
+
+def mean_squares(inner: Any, mean: Any) -> float:
+    """Mean square length of a product with a unit vector: of each sample's matrix, less that of their mean."""
+    return float(inner.square().sum() / inner.shape[:2].numel() - mean.square().sum()) / len(mean)
 
 
 def fluctuation(samples: Any, vectors: Any) -> float:
     """Mean over unit vectors v of mean_i |H_i v|^2 - |mean_i H_i v|^2."""
-    image = samples.apply(samples.project(vectors))
-    squares = image.square().sum(-1).mean() - samples.back(image).square().sum(-1).mean()
-    return float(squares)
+    pieces = sample_products.algorithm_1_probes(samples, vectors)
+    return float(pieces.mean_square.mean() - pieces.square_of_mean.mean())
 
 
 def theorem_7_as_our_copy_reads(eigenvalue: float, variance: float, ratio: Floats) -> Floats:

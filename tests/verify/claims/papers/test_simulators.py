@@ -37,7 +37,7 @@ WITHOUT = {
     "nothing is drawn in it: exact properties and identities hold it over its domain": (
         "lanczos.gauss.quadrature matrices.populations.definite_matrices matrices.populations.redrawn "
         "perceptrons.curvature.positive_excess perceptrons.curvature.spectral_norm "
-        "perceptrons.per_sample.algorithm_1_probes perceptrons.sample_products.DenseSamples "
+        "perceptrons.sample_products.algorithm_1_probes perceptrons.sample_products.DenseSamples "
         "training.optimisers.descent_step training.optimisers.heavy_ball_step "
         "training.optimisers.nesterov_step training.optimisers.step_contraction "
         "training.scaled_training.uniform wide.batch_normed.batch_normed_gram "

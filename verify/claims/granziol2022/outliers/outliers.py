@@ -29,11 +29,19 @@ from verify.model.domains import Between, OneOf
 def spiked_wigner(block: Block, point: Point) -> Arrays:
     """One direction of curvature `eigenvalue`, plus noise of variance sigma^2 (1/B - 1/N) in every element.
 
-    The scores of the top eigenvalue leave out v' W v, its term of first order: that has mean exactly 0 (v and W
-    are independent) and most of the variance.
+    Means over directions at either end of one noise matrix. The scores of the top eigenvalue leave out v' W v, its
+    term of first order: that has mean exactly 0 (v and W are independent) and most of the variance.
     """
+    import torch
+
     noise = scale(point) * ensembles.wigner(block, point.dim, law=point.law)
-    return _top(noise, ensembles.unit_vectors(block, point.dim), point.eigenvalue, mean=0.0)
+    values = torch.linalg.eigvalsh(noise)
+    ends = torch.stack([values, -values.flip(1)], 1)[:, :, None]
+    # v is uniform on the sphere, and so is what it is in the basis of eigenvectors
+    weights = block.normal(2, DIRECTIONS, point.dim).square()
+    weights /= weights.sum(-1, keepdim=True)
+    outlier, overlap = ensembles.outliers(ends, weights, point.eigenvalue)
+    return {"eigenvalue": (outlier - (weights * ends).sum(-1)).mean((1, 2)), "overlap": overlap.mean((1, 2))}
 
 
 def sampled_gauss_newton(block: Block, point: Point) -> Arrays:
@@ -46,22 +54,23 @@ def sampled_gauss_newton(block: Block, point: Point) -> Arrays:
     full = (sizes[0] * batch + sizes[1] * rest) / point.dataset_size
     v = ensembles.unit_vectors(block, point.dim)
     found = {"batch": batch, "full_eigenvalue": full}
-    return {k: _top(noise, v, point.spike, mean=point.variance)["eigenvalue"] for k, noise in found.items()}
+    return {k: _top(noise, v, point.spike, mean=point.variance) for k, noise in found.items()}
 
 
-def _top(noise: Any, v: Any, spike: float, *, mean: float) -> Arrays:
-    """Top eigenvalue, less the fluctuation of v' noise v around its known mean, and overlap with v."""
-    value, vector = ensembles.top_eigenpair(ensembles.spiked(noise, v, spike))
-    return {"eigenvalue": value - (_quadratic_form(noise, v) - mean), "overlap": (vector * v).sum(1) ** 2}
+def _top(noise: Any, v: Any, spike: float, *, mean: float = 0.0) -> Any:
+    """Top eigenvalue, less the fluctuation of v' noise v around its known mean."""
+    return ensembles.top_eigenvalue(ensembles.spiked(noise, v, spike)) - (_quadratic_form(noise, v) - mean)
 
 
 def _quadratic_form(noise: Any, v: Any) -> Any:
     return (v[:, None] @ noise @ v[:, :, None]).squeeze()
 
 
+DIRECTIONS = 8
+
 WIGNER = Experiment(
     id="granziol2022/spiked-wigner",
-    replicate="one noise matrix with one direction",
+    replicate="one noise matrix with eight directions at either end",
     simulate=spiked_wigner,
     points=tuple(
         Point(law=law, eigenvalue=eigenvalue, sigma=0.07, dim=200, batch_size=24, dataset_size=120)
@@ -244,14 +253,13 @@ def sampled_hessians(block: Block, point: Point) -> Arrays:
         whole = whole + spread * ensembles.wigner(block, point.dim)
         batch = whole if drawn == point.batch_size else batch
     noise = batch / point.batch_size - whole / point.dataset_size
-    top = ensembles.top_eigenvalue(ensembles.spiked(noise, v, point.eigenvalue))
-    return {"eigenvalue": top - _quadratic_form(noise, v)}
+    return {"eigenvalue": _top(noise, v, point.eigenvalue)}
 
 
 def one_spike(block: Block, point: Point) -> Arrays:
     """Largest eigenvalue with one spike in noise of variance sigma^2 (1/B - 1/N) in every element."""
     s = scale(point)
-    return {"eigenvalue": s * reduced.wigner_extreme(block, point.dim, spike=point.eigenvalue / s).eigenvalue}
+    return {"eigenvalue": s * ensembles.goe_top_eigenvalue(block, point.dim, spike=point.eigenvalue / s)}
 
 
 TRIDIAGONAL = "eigenvalues of tridiagonal matrices, by LAPACK"

@@ -137,14 +137,15 @@ def _over_edge(p: Point) -> Any:
 
 
 def adaptive_rates_of_batches(block: Block, point: Point) -> Arrays:
-    """Rate that the edge of the noise of one batch allows, and the noise of an element over the samples."""
+    """Rate that an edge of the noise of one batch allows, mean over both, and an element's noise over the samples."""
     found = []
     for rng in block.streams:
         samples = populations.symmetric_matrices(rng, point.dataset_size, point.dim)
         whole = samples.mean(axis=0)
-        edge = np.linalg.eigvalsh(samples[: point.batch_size].mean(axis=0) - whole)[-1]
-        total = float(np.square(samples - whole).sum()) / (point.dataset_size - 1)
-        found.append([2 * point.preconditioner / edge, total])
+        values = np.linalg.eigvalsh(samples[: point.batch_size].mean(axis=0) - whole)
+        squares = float(np.vdot(samples, samples) - point.dataset_size * np.vdot(whole, whole))
+        rate = point.preconditioner * (1 / values[-1] - 1 / values[0])
+        found.append([rate, squares / (point.dataset_size - 1)])
     rates, totals = np.array(found).T
     return {
         "adaptive": rates,
