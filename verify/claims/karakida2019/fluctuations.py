@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.wide import few_signals, fisher_gram, signals
+from simulate.wide import fisher_gram, signals
 from theory.activations import gaussian_kernels, resolve
 from theory.fisher import mean_subtraction
 from theory.order_parameters import Propagation, propagate
@@ -21,9 +21,9 @@ from verify.claims.karakida2019.wide_networks import (
     exponent,
     kappas_at,
     law,
+    lazy_network_of,
     network_of,
     one_network,
-    passed_at,
     setting,
     wide,
 )
@@ -36,7 +36,7 @@ def pairs_of_networks(block: Block, point: Point) -> Arrays:
     """Distance of the order parameters of two networks at every width, forward in the last, backward in the first."""
 
     def pair(block: Block, width: int) -> Arrays:
-        networks = [network_of(block, point, width=width) for _ in range(2)]
+        networks = [lazy_network_of(block, point, width=width) for _ in range(2)]
         passed = [signals.forward(network, point.activation) for network in networks]
         hats = [p.activations[-1] @ p.activations[-1].mT / p.activations[-1].shape[-1] for p in passed]
         tildes = [_overlaps(network, point, p) for network, p in zip(networks, passed, strict=True)]
@@ -108,7 +108,7 @@ def _rate(name: str, score: str, statement: str, says: str) -> Claim:
 
 def fresh_weights(block: Block, point: Point) -> Arrays:
     """Backward order parameter, with true and with other weights."""
-    network, other = (network_of(block, point) for _ in range(2))
+    network, other = (lazy_network_of(block, point) for _ in range(2))
     passed = signals.forward(network, point.activation)
     return {
         f"{name}_mean": _off_diagonal_mean(_overlaps(weights, point, passed))
@@ -161,7 +161,7 @@ INDEPENDENCE = wide(
 
 def _few_samples(block: Block, point: Point) -> Arrays:
     """Mean of the eigenvalues that mean subtraction leaves."""
-    gram = few_signals.passed_gram(passed_at(block, point))
+    gram = fisher_gram.gram(lazy_network_of(block, point), point.activation)
     left = point.outputs * (point.samples - 1)
     return {"mean_of_nonzero": fisher_gram.fisher_trace(fisher_gram.centred(gram)) / left}
 

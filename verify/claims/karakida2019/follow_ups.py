@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import cache, partial
 
 from simulate.monte_carlo import Block, Point
-from simulate.wide import few_signals, fisher_gram, gram_variants
+from simulate.wide import fisher_gram, gram_variants, signals
 from theory import fisher
 from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
     law,
+    lazy_network_of,
     one_network,
     parameters_of,
-    passed_at,
     setting,
     statistics_of,
 )
@@ -31,13 +31,13 @@ _linear = partial(Claim, margin=0.03, margin_reason=LINEAR, axis="weight_varianc
 
 def tangent_fisher(block: Block, point: Point) -> Arrays:
     """Statistics linear in the Gram matrix of the tangent parameters."""
-    passed = passed_at(block, point)
+    network = lazy_network_of(block, point)
     overlap = gram_variants.tangent_overlap(
         weight_variance=point.weight_variance, bias_variance=point.bias_variance
     )
-    gram = few_signals.passed_gram(passed, overlap=overlap)
+    gram = fisher_gram.gram(network, point.activation, overlap=overlap)
     return {
-        "mean": fisher_gram.fisher_trace(gram) / passed.parameters,
+        "mean": fisher_gram.fisher_trace(gram) / network.parameters,
         "rayleigh": fisher_gram.rayleigh(gram),
     }
 
@@ -100,8 +100,9 @@ TANGENT_CLAIMS = (
 
 def softmax_fisher(block: Block, point: Point) -> Arrays:
     """Trace of the cross-entropy's Fisher matrix, the spread of its softmax, and what theory makes of the softmax."""
-    passed = passed_at(block, point)
-    logits, gram = passed.signals.preactivations[-1], few_signals.passed_gram(passed)
+    network = lazy_network_of(block, point)
+    logits = signals.forward(network, point.activation).preactivations[-1]
+    gram = fisher_gram.gram(network, point.activation)
     law, shares = setting(point, "width"), logits.softmax(-1)
     known = [
         fisher.cross_entropy_statistics(**law, probabilities=p, finite_width=True).mean

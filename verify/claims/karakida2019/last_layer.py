@@ -12,7 +12,7 @@ from numpy.random import Generator
 from simulate import objectives, operators
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature
-from simulate.wide import few_signals, fisher_gram, last_layer, signals
+from simulate.wide import fisher_gram, last_layer, signals
 from theory import fisher
 from theory.fisher import mean_subtraction
 from verify.claims.karakida2019 import PAPER
@@ -20,9 +20,9 @@ from verify.claims.karakida2019.wide_networks import (
     WIDE,
     kappas_at,
     law,
+    lazy_network_of,
     one_network,
     parameters_of,
-    passed_at,
     setting,
     small_network,
     spike,
@@ -45,10 +45,10 @@ def normalised_fisher(block: Block, point: Point) -> Arrays:
 
     And the root of the sum of the squared eigenvalues, with the factor of T - 1 in T directions.
     """
-    passed = passed_at(block, point)
-    outputs = passed.signals.preactivations[-1].mT
+    network = lazy_network_of(block, point)
+    outputs = last_layer.outputs_of(network, point.activation)
     normalisation = last_layer.batch_normalisation(outputs, fixed_deviation=True)
-    found = last_layer.projected_gram(few_signals.passed_gram(passed), normalisation)
+    found = last_layer.projected_gram(fisher_gram.gram(network, point.activation), normalisation)
     trace, squares = fisher_gram.fisher_trace(found), fisher_gram.trace_of_square(found)
     precisions = normalisation.scale.square()
     return {

@@ -19,6 +19,7 @@ from verify.claims.karakida2019.wide_networks import (
     at_each_width,
     by_width,
     exponent,
+    lazy_network_of,
     limit,
     network_of,
     setting,
@@ -137,7 +138,8 @@ def realised_limits(block: Block, point: Point) -> Arrays:
     """The realised limit over the one of the Rayleigh quotient, 2 / lambda_max over 2 / (1' K 1 / T^2)."""
 
     def ratio(block: Block, width: int) -> Arrays:
-        gram = fisher_gram.gram(_network(block, point, width), point.activation)
+        network = lazy_network_of(block, point, width=width, outputs=1)
+        gram = fisher_gram.gram(network, point.activation)
         return {"ratio": fisher_gram.rayleigh(gram) / fisher_gram.fisher_eigenvalues(gram)[:, -1]}
 
     return by_width(block, point, ratio, at_once=True)
@@ -147,8 +149,9 @@ def subtracted_eigenvalues(block: Block, point: Point) -> Arrays:
     """The largest eigenvalue with mean subtraction."""
 
     def largest(block: Block, width: int) -> Arrays:
-        network = _network(block, point, width)
-        return {"largest": wide_training.sharpness(network, point.activation, subtracted=True)}
+        network = lazy_network_of(block, point, width=width, outputs=1)
+        gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))
+        return {"largest": fisher_gram.fisher_eigenvalues(gram)[:, -1]}
 
     return by_width(block, point, largest, at_once=True)
 

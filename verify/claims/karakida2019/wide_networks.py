@@ -42,9 +42,10 @@ def network_of(
     samples: int | None = None,
     outputs: int | None = None,
     widths: tuple[int, ...] = (),
+    draw: Callable[..., Any] = signals.wide_network,
 ) -> Any:
     """Random networks with inputs; sizes of the point if not given."""
-    return signals.wide_network(
+    return draw(
         block,
         widths=widths or _widths(point, width, outputs),
         samples=samples or point.samples,
@@ -58,16 +59,8 @@ def small_network(rng: Generator, point: Point) -> Any:
     return network_of(Block((rng,)), point, widths=point.widths)
 
 
-def passed_at(block: Block, point: Point, width: int | None = None) -> few_signals.Passed:
-    """Signals of a few samples, forth and back, through networks of the same law."""
-    return few_signals.passed(
-        block,
-        widths=_widths(point, width, None),
-        samples=point.samples,
-        activation=point.activation,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
+lazy_network_of = partial(network_of, draw=few_signals.LazyNetwork)
+"""Networks of the same law on a few samples, of whose weights only what signals meet is drawn."""
 
 
 def by_width(
