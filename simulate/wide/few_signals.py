@@ -72,32 +72,38 @@ class LazyNetwork:
     def up(self, h: Tensor, layer: int) -> Tensor:
         """Return u^l for h^{l-1} of shape (n, T, M_{l-1}); later calls know those in the span of the first."""
         if layer not in self._met:
-            basis, units = _orthonormal(h.mT), self._layers[layer - 1][1]
-            products = self._block.normal(basis.shape[2], units).mul_(self._deviations[layer - 1])
-            self._met[layer] = _Met(basis, products, self._block.normal(units).mul_(self._bias_deviation))
+            self._met[layer] = self._meet(h, *self._layers[layer - 1], self._deviations[layer - 1])
         basis, products, bias = self._met[layer]
-        return torch.baddbmm(bias[:, None], h @ basis, products)
+        return torch.baddbmm(bias[:, None], h if basis is None else h @ basis, products)
+
+    def _meet(self, h: Tensor, narrow: int, wide: int, deviation: float) -> _Met:
+        basis = _orthonormal(h.mT) if h.shape[1] < min(narrow, _SAVED * wide / h.shape[1]) else None
+        products = self._block.normal(narrow if basis is None else h.shape[1], wide).mul_(deviation)
+        return _Met(basis, products, self._block.normal(wide).mul_(self._bias_deviation))
 
     def back(self, delta: Tensor, layer: int) -> Tensor:
         """Return derivatives by h^{l-1} (n, rows, M_{l-1}) from those by u^l; each call draws anew."""
-        root = _root(delta)
-        rest = root @ self._block.normal(root.shape[2], self._layers[layer - 1][0]).mul_(
-            self._deviations[layer - 1]
-        )
-        if layer not in self._met:
+        met = self._met.get(layer)
+        if met and met.basis is None:
+            return delta @ met.products.mT
+        root, narrow = _root(delta), self._layers[layer - 1][0]
+        rest = root @ self._block.normal(root.shape[2], narrow).mul_(self._deviations[layer - 1])
+        if met is None or met.basis is None:
             return rest
-        basis, products, _ = self._met[layer]
         # along the basis the fresh draws are replaced by the products that the forward pass has drawn
-        return rest + (delta @ products.mT - rest @ basis) @ basis.mT
+        return rest + (delta @ met.products.mT - rest @ met.basis) @ met.basis.mT
 
 
 class _Met(NamedTuple):
-    """Orthonormal basis Q of the signals that a layer has met, its products (W Q)', and its biases."""
+    """Orthonormal basis Q of the signals that a layer has met, its products (W Q)', or W' without Q, and its biases."""
 
-    basis: Tensor
+    basis: Tensor | None
     products: Tensor
     bias: Tensor
 
+
+_SAVED = 10
+"""Units above for each squared number of samples, from which on draws take longer than a basis."""
 
 DEPENDENT = 1e-9
 """Share of a column outside of the span of the columns before it, below which it counts as dependent."""

@@ -72,7 +72,13 @@ RELU = one_network(
     simulate=normed_activations,
     # the moments of the last layer scatter less if it is wide
     points=tuple(
-        Point(activation="relu", layers=(120, 160, 480), samples=samples) for samples in (3, 4, 8, 50)
+        Point(activation="relu", layers=layers, samples=samples)
+        for layers, samples in (
+            ((480, 640, 1920), 3),
+            ((480, 640, 1920), 4),
+            ((120, 160, 480), 8),
+            ((120, 160, 480), 50),
+        )
     ),
     budget=2048,
     seconds=0.42,

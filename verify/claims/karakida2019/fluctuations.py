@@ -67,7 +67,7 @@ def _distance(pair: Sequence[Any]) -> Any:
 
 PAIRS = Experiment(
     id="karakida2019/pairs-of-networks",
-    replicate="two networks with their inputs at each width",
+    replicate="pairs of networks with their inputs at each width",
     simulate=pairs_of_networks,
     points=(
         law(
@@ -76,12 +76,13 @@ PAIRS = Experiment(
             0.6,
             depth=3,
             widths=(16, 32, 64, 128, 256),
+            networks=(3, 4, 1, 1, 1),
             ratios=(1.25, 0.75, 1.5),
             samples=10,
             outputs=9,
         ),
     ),
-    budget=512,
+    budget=352,
     seconds=2.9,
 )
 
@@ -120,7 +121,7 @@ FRESH = Experiment(
     id="karakida2019/fresh-weights",
     replicate="one network with its inputs, and other weights",
     simulate=fresh_weights,
-    points=(law("erf", 2.7, 0.6, depth=3, width=192, ratios=(1.25, 0.75, 1.5), samples=20, outputs=5),),
+    points=(law("erf", 2.7, 0.6, depth=3, width=576, ratios=(1.25, 0.75, 1.5), samples=8, outputs=5),),
     budget=3072,
     seconds=1.3,
 )
@@ -170,9 +171,9 @@ FEW = one_network(
     id="karakida2019/few-samples",
     simulate=_few_samples,
     points=(
-        law("relu", 2.6, 0.4, depth=3, width=160, samples=2, outputs=5),
-        law("tanh", 2.7, 0.6, depth=4, width=160, samples=3, outputs=5),
-        law("erf", 0.8, 2.1, depth=3, width=160, samples=13, outputs=5),
+        law("relu", 2.6, 0.4, depth=3, width=640, samples=2, outputs=5),
+        law("tanh", 2.7, 0.6, depth=4, width=640, samples=3, outputs=5),
+        law("erf", 0.8, 2.1, depth=3, width=480, samples=13, outputs=5),
     ),
     budget=4096,
     seconds=0.27,
@@ -243,13 +244,13 @@ BOUNDS = at_each_width(
             0.3,
             depth=3,
             widths=(16, 32, 64, 128),
-            networks=(6, 3, 2, 1),
+            networks=(6, 8, 2, 1),
             ratios=RATIOS,
             rho=1.6,
             outputs=2,
         ),
     ),
-    budget=640,
+    budget=512,
     seconds=1.6,
 )
 

@@ -42,7 +42,7 @@ def tangent_fisher(block: Block, point: Point) -> Arrays:
     }
 
 
-SIZES: Arrays = {"depth": 3, "width": 200, "samples": 6, "outputs": 4}
+SIZES: Arrays = {"depth": 3, "width": 600, "samples": 6, "outputs": 4}
 
 TANGENT = one_network(
     id="karakida2019/tangent",
@@ -116,7 +116,7 @@ def softmax_fisher(block: Block, point: Point) -> Arrays:
 
 
 # outputs of variances near 1 or 2, else the softmax is certain and its Fisher matrix small and scattered
-UNCERTAIN: Arrays = {"depth": 3, "width": 200, "samples": 7, "outputs": 5}
+UNCERTAIN: Arrays = {"depth": 3, "width": 600, "samples": 7, "outputs": 5}
 
 SOFTMAX = one_network(
     id="karakida2019/cross-entropy",

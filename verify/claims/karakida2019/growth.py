@@ -231,7 +231,7 @@ def growing_networks(block: Block, point: Point) -> Arrays:
         gram = _gram(block, point, width)
         return {"largest": _top(gram) / width, "subtracted": _top(fisher_gram.centred(gram) / width)}
 
-    return by_width(block, point, largest, at_once=True)
+    return by_width(block, point, largest)
 
 
 def largest_over_rayleigh(block: Block, point: Point) -> Arrays:
@@ -241,7 +241,7 @@ def largest_over_rayleigh(block: Block, point: Point) -> Arrays:
         gram = _gram(block, point, width)
         return {"ratio": _top(gram) / gram.shape[-1] / fisher_gram.rayleigh(gram)}
 
-    return by_width(block, point, ratio, at_once=True)
+    return by_width(block, point, ratio)
 
 
 GROWTH = at_each_width(

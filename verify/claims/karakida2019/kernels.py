@@ -52,9 +52,9 @@ def signals_of_every_layer(block: Block, point: Point) -> Arrays:
 
 SIZES: Arrays = {
     "depth": 4,
-    "units": (115, 150, 105, 130),
-    "samples": 7,
-    "outputs": 14,
+    "units": (690, 900, 630, 780),
+    "samples": 5,
+    "outputs": 4,
     "layers": (1, 2, 3),
 }
 

@@ -64,9 +64,9 @@ NORMALISED = one_network(
     id="karakida2019/normalised",
     simulate=normalised_fisher,
     points=(
-        law("linear", 1.3, 0.3, depth=3, width=320, samples=6, outputs=4),
-        law("tanh", 1.6, 0.6, depth=4, width=320, samples=7, outputs=3),
-        law("erf", 0.8, 2.1, depth=3, width=320, samples=8, outputs=4),
+        law("linear", 1.3, 0.3, depth=3, width=640, samples=6, outputs=4),
+        law("tanh", 1.6, 0.6, depth=4, width=640, samples=7, outputs=3),
+        law("erf", 0.8, 2.1, depth=3, width=960, samples=8, outputs=4),
     ),
     budget=2048,
     seconds=0.82,

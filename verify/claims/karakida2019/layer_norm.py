@@ -17,6 +17,7 @@ from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
     approach,
+    at_each_width,
     by_width,
     exponent,
     kappas_at,
@@ -33,7 +34,6 @@ from verify.model import (
     Arrays,
     Claim,
     ExactProperty,
-    Experiment,
     Kind,
     NoTheory,
     as_stated,
@@ -301,12 +301,22 @@ def largest_given_outputs(block: Block, point: Point) -> Arrays:
     }
 
 
-SQUARES = Experiment(
+SQUARES = at_each_width(
     id="karakida2019/layer-norm-squares",
-    replicate="one network with its inputs at each width",
     simulate=growing_squares,
-    points=(law("erf", 1.7, 1.3, depth=3, outputs=4, samples=6, widths=(8, 16, 32, 64, 128)),),
-    budget=5376,
+    points=(
+        law(
+            "erf",
+            1.7,
+            1.3,
+            depth=3,
+            outputs=4,
+            samples=6,
+            widths=(8, 16, 32, 64, 128),
+            networks=(2, 6, 1, 2, 5),
+        ),
+    ),
+    budget=1536,
     seconds=5.7,
 )
 
@@ -396,12 +406,22 @@ def etas_by_width(block: Block, point: Point) -> Arrays:
     return by_width(block, point, eta3)
 
 
-WIDTHS = Experiment(
+WIDTHS = at_each_width(
     id="karakida2019/layer-norm-etas-by-width",
-    replicate="one network with its inputs at each width",
     simulate=etas_by_width,
-    points=(law("tanh", 1.7, 0.7, depth=3, outputs=60, samples=5, widths=(8, 16, 32, 64, 128)),),
-    budget=2048,
+    points=(
+        law(
+            "tanh",
+            1.7,
+            0.7,
+            depth=3,
+            outputs=60,
+            samples=5,
+            widths=(8, 16, 32, 64, 128),
+            networks=(4, 8, 2, 2, 8),
+        ),
+    ),
+    budget=480,
     seconds=1.7,
 )
 

@@ -232,9 +232,9 @@ UNEVEN = one_network(
     id="karakida2019/uneven-layers",
     simulate=uneven_layers,
     points=(
-        law("relu", 2.6, 1.4, depth=3, width=240, ratios=(0.4, 1.75, 0.7), samples=7, outputs=4),
-        law("tanh", 2.7, 0.6, depth=4, width=160, ratios=(2.25, 0.7, 1.6, 1.25), samples=7, outputs=3),
-        law("erf", 1.8, 2.1, depth=4, width=160, ratios=(0.7, 1.6, 0.4, 1.75), samples=7, outputs=3),
+        law("relu", 2.6, 1.4, depth=3, width=720, ratios=(0.4, 1.75, 0.7), samples=7, outputs=4),
+        law("tanh", 2.7, 0.6, depth=4, width=480, ratios=(2.25, 0.7, 1.6, 1.25), samples=7, outputs=3),
+        law("erf", 1.8, 2.1, depth=4, width=320, ratios=(0.7, 1.6, 0.4, 1.75), samples=7, outputs=3),
     ),
     budget=4096,
     seconds=0.34,
@@ -321,7 +321,7 @@ def any_samples(block: Block, point: Point) -> Arrays:
     return {"rayleigh": torch.stack([fisher_gram.rayleigh(gram[..., :t, :t]) for t in point.samples], dim=1)}
 
 
-MANY: Arrays = {"depth": 3, "width": 120, "outputs": 2}
+MANY: Arrays = {"depth": 3, "width": 360, "outputs": 2}
 
 ANY_SAMPLES = one_network(
     id="karakida2019/any-samples",
@@ -395,13 +395,13 @@ GROWING = at_each_width(
             1.1,
             depth=3,
             widths=(16, 32, 64, 128, 256),
-            networks=(4, 4, 3, 2, 1),
+            networks=(6, 10, 2, 3, 4),
             ratios=(1.25, 0.75, 1.5),
             samples=5,
             outputs=4,
         ),
     ),
-    budget=1280,
+    budget=640,
     seconds=4.6,
 )
 
