@@ -24,7 +24,7 @@ _LANCZOS_DIM = 300
 _LANCZOS_RESTARTS = 60
 
 # Up to here all eigenvalues of a batch take less time than a call for one of each matrix.
-_BATCHED_DIM = 64
+_BATCHED_DIM = 100
 _RESIDUAL = 1e-10
 
 # In units of dim^(1/3) the top eigenvector falls off like an Airy function: exp(-2/3 12^1.5) is 1e-12 here.

@@ -91,7 +91,7 @@ class LazyNetwork:
         if met is None or met.basis is None:
             return rest
         # along the basis the fresh draws are replaced by the products that the forward pass has drawn
-        return rest + (delta @ met.products.mT - rest @ met.basis) @ met.basis.mT
+        return rest.baddbmm_((delta @ met.products.mT).sub_(rest @ met.basis), met.basis.mT)
 
 
 class _Met(NamedTuple):

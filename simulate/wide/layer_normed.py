@@ -87,8 +87,8 @@ def layer_normed_derivatives(
 
     def through(v: Tensor, layer: int) -> Tensor:
         f, inverse = signals.normalised[layer - 1][:, None], signals.inverses[layer - 1]
-        rest = v - v.mean(-1, keepdim=True) - f * (f * v).mean(-1, keepdim=True)
-        return rest * inverse[:, None, :, None]
+        centred, along = v - v.mean(-1, keepdim=True), (f * v).mean(-1, keepdim=True)
+        return centred.addcmul(f, along, value=-1).mul_(inverse[:, None, :, None])
 
     return backward(network, activation, signals.normalised, through)
 

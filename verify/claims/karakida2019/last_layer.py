@@ -158,7 +158,7 @@ NORMALISED_CLAIMS = (
         score="trace",
         inputs=DEVIATIONS_MEASURED,
         predict=_trace,
-        margin_reason=f"{BIASED}, below 1 % at M = 300",
+        margin_reason=f"{BIASED}, below 0.5 % at M = 640",
         rivals={
             "no 1 - 1/T": lambda p: _trace(p) * p.samples / (p.samples - 1),
             "1 - 3/T, deviations differentiated": lambda p: _trace(p) * (p.samples - 3) / (p.samples - 1),

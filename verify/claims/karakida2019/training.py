@@ -466,7 +466,7 @@ FIGURES = tuple(
         (
             "karakida2019/figure-2",
             "Learning rates of networks of growing width, drawn and realised",
-            {"widths": (16, 32, 64), "samples": 256, "steps": 60, "searched": 60},
+            {"widths": (16, 32, 64), "samples": 256, "steps": 60, "searched": 30},
             2,
             1.6,
             Tier.DEFAULT,
