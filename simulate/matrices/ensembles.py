@@ -22,6 +22,9 @@ from simulate.monte_carlo import Block
 # Where Lanczos overtakes the reduction to tridiagonal form, measured on one core: sooner with an outlier.
 _LANCZOS_DIM = 300
 _LANCZOS_RESTARTS = 60
+
+# Up to here all eigenvalues of a batch take less time than a call for one of each matrix.
+_BATCHED_DIM = 100
 _RESIDUAL = 1e-10
 _ROUNDINGS = 256
 
@@ -268,7 +271,7 @@ def spiked(noise: Tensor, directions: Tensor, spike: float | Tensor) -> Tensor:
 
 def top_eigenvalue(matrices: Tensor) -> Tensor:
     """Largest eigenvalue of each symmetric matrix: (n, dim, dim) -> (n,)."""
-    if _dense(matrices):
+    if _dense(matrices) or matrices.shape[-1] < _BATCHED_DIM:
         return torch.linalg.eigvalsh(matrices)[:, -1]
     return torch.from_numpy(np.stack([_top(a, vector=False)[0] for a in matrices.detach().numpy()]))
 

@@ -214,13 +214,15 @@ def descend(
         if not bool(well.all()):
             found, places, inputs, wanted, each = (t[well] for t in (found, places, inputs, wanted, each))
             own, gradients = [t[well] for t in own], [g[well] for g in gradients]
+            if not len(places):
+                break
         losses[places, step] = found
         columns = [i for i, watched in enumerate(sharpness_at) if watched == step]
-        if columns and len(places):
+        if columns:
             now = sharpness(_network(own, inputs), activation, subtracted=subtracted)
             sharp[places[:, None], columns] = now[:, None]
         moves = zip(own, gradients, strict=True)
-        own = [t - each.reshape(-1, *[1] * (t.ndim - 1)) * gradient for t, gradient in moves]
+        own = [t - gradient.mul_(each.reshape(-1, *[1] * (t.ndim - 1))) for t, gradient in moves]
     return Descent(losses.reshape(*rates.shape, -1), sharp.reshape(*rates.shape, len(sharpness_at)))
 
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from simulate.activations import ActivationLike, Nonlinearity, by_layer
 from simulate.objectives.batches import cuts
-from simulate.wide.signals import WideNetwork, forward
+from simulate.wide.signals import Network, WideNetwork, forward
 
 _CONSTANT = 1e-12
 """Deviation over root mean square below which the pre-activations of a unit differ by rounding only."""
@@ -54,7 +54,7 @@ class BatchNormedSignals(NamedTuple):
     outputs: Tensor
 
 
-def batch_normed_signals(network: WideNetwork, activation: ActivationLike) -> BatchNormedSignals:
+def batch_normed_signals(network: Network, activation: ActivationLike) -> BatchNormedSignals:
     """Return the signals of networks with normalised hidden layers.
 
     Parameters

@@ -19,147 +19,144 @@ import torch
 from torch import Tensor
 
 from simulate import _checks
-from simulate.activations import ActivationLike, by_layer
 from simulate.monte_carlo import Block
-from simulate.wide import fisher_gram
-from simulate.wide.signals import Signals
 
 
-class Passed(NamedTuple):
-    """Signals u^1..u^L, h^0..h^{L-1}, and derivatives of every output by u^1..u^L, each (n, C, T, units)."""
+class LazyNetwork:
+    """Network with the law of `simulate.wide.signals.wide_network` that draws its weights where signals meet them.
 
-    signals: Signals
-    deltas: tuple[Tensor, ...]
-
-    @property
-    def parameters(self) -> int:
-        """Number of weights and biases."""
-        layers = zip(self.signals.activations, self.signals.preactivations, strict=True)
-        return sum((below.shape[2] + 1) * above.shape[2] for below, above in layers)
-
-
-def passed(
-    block: Block,
-    *,
-    widths: Sequence[int],
-    samples: int,
-    activation: ActivationLike,
-    weight_variance: float,
-    bias_variance: float,
-) -> Passed:
-    """Draw the forward and backward signals of networks with the law of `simulate.wide.signals.wide_network`.
+    Every function that only sends signals up and derivatives back once takes it in place of a `WideNetwork`.
 
     Parameters
     ----------
     block, widths, samples, weight_variance, bias_variance
         As for `wide_network`; with many samples this saves nothing.
-    activation
-        A name, a pair of function and derivative, or one of these for each hidden layer.
 
     Raises
     ------
     ValueError
-        As `wide_network`, or if the activation is unknown.
+        As `wide_network`.
 
     Examples
     --------
     >>> from simulate.monte_carlo import fixture
+    >>> from simulate.wide import signals
     >>> block = Block((fixture(0, "a"),))
-    >>> law = {"activation": "relu", "weight_variance": 2.0, "bias_variance": 0.1}
-    >>> signals, deltas = passed(block, widths=(50, 70, 3), samples=4, **law)
-    >>> [tuple(u.shape) for u in signals.preactivations], [tuple(d.shape) for d in deltas]
-    ([(1, 4, 70), (1, 4, 3)], [(1, 3, 4, 70), (1, 3, 4, 3)])
+    >>> one = LazyNetwork(block, widths=(50, 70, 3), samples=4, weight_variance=2.0, bias_variance=0.1)
+    >>> up = signals.forward(one, "relu").preactivations
+    >>> [tuple(u.shape) for u in up], [tuple(d.shape) for d in signals.backward(one, "relu", up)]
+    ([(1, 4, 70), (1, 4, 3)], [(1, 3, 4, 3), (1, 3, 4, 70)])
     """
-    layers = tuple(_checks.layer_sizes(widths))
-    phis = by_layer(activation, len(layers) - 1)
-    deviations = [math.sqrt(weight_variance / narrow) for narrow, _ in layers]
-    h = block.normal(samples, widths[0])
-    preactivations, activations, bases, products = list[Tensor](), [h], list[Tensor](), list[Tensor]()
-    for layer, (_, units) in enumerate(layers):
-        basis, coordinates = _orthonormal(h.mT)
-        bases.append(basis)
-        products.append(block.normal(basis.shape[2], units).mul_(deviations[layer]))
-        bias = block.normal(units).mul_(math.sqrt(bias_variance))
-        preactivations.append(torch.baddbmm(bias[:, None], coordinates.mT, products[-1]))
-        if layer < len(phis):
-            h = phis[layer].function(preactivations[-1])
-            activations.append(h)
-    classes = widths[-1]
-    delta = torch.eye(classes, dtype=h.dtype, device=h.device)[None, :, None].expand(
-        len(block), classes, samples, classes
-    )
-    deltas = [delta]
-    for layer in reversed(range(len(phis))):
-        slope = phis[layer].derivative(preactivations[layer])
-        back = _pull_back(
-            block, deltas[-1].flatten(1, 2), bases[layer + 1], products[layer + 1], deviations[layer + 1]
-        )
-        deltas.append(back.unflatten(1, (classes, samples)).mul_(slope[:, None]))
-    return Passed(Signals(tuple(preactivations), tuple(activations)), tuple(reversed(deltas)))
+
+    def __init__(
+        self,
+        block: Block,
+        *,
+        widths: Sequence[int],
+        samples: int,
+        weight_variance: float,
+        bias_variance: float,
+    ) -> None:
+        self._block, self._layers = block, tuple(_checks.layer_sizes(widths))
+        self._deviations = [math.sqrt(weight_variance / narrow) for narrow, _ in self._layers]
+        self._bias_deviation = math.sqrt(bias_variance)
+        self._met = dict[int, _Met]()
+        self.inputs = block.normal(samples, widths[0])
+        self.depth, self.outputs = len(self._layers), widths[-1]
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights and biases."""
+        return sum((narrow + 1) * wide for narrow, wide in self._layers)
+
+    def up(self, h: Tensor, layer: int) -> Tensor:
+        """Return u^l for h^{l-1} of shape (n, T, M_{l-1}); later calls know those in the span of the first."""
+        if layer not in self._met:
+            self._met[layer] = self._meet(h, *self._layers[layer - 1], self._deviations[layer - 1])
+        basis, products, bias = self._met[layer]
+        return torch.baddbmm(bias[:, None], h if basis is None else h @ basis, products)
+
+    def _meet(self, h: Tensor, narrow: int, wide: int, deviation: float) -> _Met:
+        basis = _orthonormal(h.mT) if h.shape[1] < min(narrow, _SAVED * wide / h.shape[1]) else None
+        products = self._block.normal(narrow if basis is None else h.shape[1], wide).mul_(deviation)
+        return _Met(basis, products, self._block.normal(wide).mul_(self._bias_deviation))
+
+    def back(self, delta: Tensor, layer: int) -> Tensor:
+        """Return derivatives by h^{l-1} (n, rows, M_{l-1}) from those by u^l; each call draws anew."""
+        met = self._met.get(layer)
+        if met and met.basis is None:
+            return delta @ met.products.mT
+        root, narrow = _root(delta), self._layers[layer - 1][0]
+        rest = root @ self._block.normal(root.shape[2], narrow).mul_(self._deviations[layer - 1])
+        if met is None or met.basis is None:
+            return rest
+        # along the basis the fresh draws are replaced by the products that the forward pass has drawn
+        return rest.baddbmm_((delta @ met.products.mT).sub_(rest @ met.basis), met.basis.mT)
 
 
-def passed_gram(passed: Passed, *, overlap: fisher_gram.Overlap | None = None) -> Tensor:
-    """Return the Gram matrix of the gradients by all parameters, (n, C, C, T, T), as `fisher_gram.gram` does.
+class _Met(NamedTuple):
+    """Orthonormal basis Q of the signals that a layer has met, its products (W Q)', or W' without Q, and its biases."""
 
-    `overlap` is for another parameterisation, such as `simulate.wide.gram_variants.tangent_overlap`.
-    """
-    deltas = fisher_gram.linear_readout(reversed(passed.deltas))
-    inputs, outputs = passed.signals.activations[::-1], passed.deltas[-1].shape[1]
-    return fisher_gram.layered_gram(
-        inputs, deltas, overlap or fisher_gram.plain_overlap(biases=True), outputs
-    )
+    basis: Tensor | None
+    products: Tensor
+    bias: Tensor
 
 
-def _pull_back(block: Block, delta: Tensor, basis: Tensor, products: Tensor, deviation: float) -> Tensor:
-    """Return rows `delta` (n, C T, units above) times the weights, whose products with the basis are `products`."""
-    triangular = _triangular(delta.mT)
-    rest = triangular.mT @ block.normal(triangular.shape[1], basis.shape[1]).mul_(deviation)
-    # along the basis the fresh draws are replaced by the products that the forward pass has drawn
-    return rest + (delta @ products.mT - rest @ basis) @ basis.mT
-
+_SAVED = 10
+"""Units above for each squared number of samples, from which on draws take longer than a basis."""
 
 DEPENDENT = 1e-9
 """Share of a column outside of the span of the columns before it, below which it counts as dependent."""
 
-_GROUP = 32
+DOUBTFUL = 1e-10
+"""Share of the squared length of a row outside of the span of the rows before it, below which it counts as dependent:
+of their products, rounding leaves a larger share than of columns themselves."""
 
 
-def _orthonormal(columns: Tensor) -> tuple[Tensor, Tensor]:
-    """Return an orthonormal basis Q (n, rows, r) of the columns (n, rows, k), and Q' times the columns."""
+def _orthonormal(columns: Tensor) -> Tensor:
+    """Return an orthonormal basis (n, rows, r) of the columns (n, rows, k)."""
     # for a column that depends on those before it QR takes a direction from rounding errors, and later columns have a
     # part in it: draws along it would differ between machines, so such directions are left out
     basis, coordinates = torch.linalg.qr(columns)
-    dependent = _dependent(columns, coordinates)
+    lengths = torch.linalg.vector_norm(columns[..., : coordinates.shape[1]], dim=1)
+    dependent = (coordinates.diagonal(dim1=1, dim2=2).abs() <= DEPENDENT * lengths).any(1)
     if bool(dependent.any()):
         basis[dependent] = _independent_basis(columns[dependent], basis.shape[2])
-        coordinates[dependent] = basis[dependent].mT @ columns[dependent]
-    return basis, coordinates
+    return basis
 
 
-def _triangular(columns: Tensor) -> Tensor:
-    """Return the coordinates of `_orthonormal` alone."""
-    coordinates = torch.linalg.qr(columns, mode="r").R
-    dependent = _dependent(columns, coordinates)
+def _root(rows: Tensor) -> Tensor:
+    """Return S' with S' S = rows rows', of as few columns as there are rows or units."""
+    # all weights are no more draws than rows of as many units
+    if rows.shape[1] >= rows.shape[2]:
+        return rows
+    gram = rows @ rows.mT
+    root, failed = torch.linalg.cholesky_ex(gram)
+    lengths = gram.diagonal(dim1=1, dim2=2)
+    dependent = failed.bool() | (root.diagonal(dim1=1, dim2=2).square() <= DOUBTFUL * lengths).any(1)
     if bool(dependent.any()):
-        coordinates[dependent] = (
-            _independent_basis(columns[dependent], coordinates.shape[1]).mT @ columns[dependent]
-        )
-    return coordinates
+        root[dependent] = _singular_root(gram[dependent])
+    return root
 
 
-def _dependent(columns: Tensor, coordinates: Tensor) -> Tensor:
-    """Whether one of the first columns depends on the columns before it, (n,)."""
-    lengths = torch.linalg.vector_norm(columns[..., : coordinates.shape[1]], dim=1)
-    return (coordinates.diagonal(dim1=1, dim2=2).abs() <= DEPENDENT * lengths).any(1)
+def _singular_root(gram: Tensor) -> Tensor:
+    """Return the Cholesky factor of each matrix, without what rounding leaves of rows that depend on those before."""
+    root, least = torch.zeros_like(gram), DOUBTFUL * gram.diagonal(dim1=1, dim2=2)
+    for i in range(gram.shape[1]):
+        independent = gram[:, i, i] > least[:, i]
+        if bool(independent.any()):
+            scale = torch.where(independent, gram[:, i, i].rsqrt(), 0.0)
+            root[:, i:, i] = gram[:, i:, i] * scale[:, None]
+            gram[:, i:, i:] -= root[:, i:, i, None] * root[:, None, i:, i]
+    return root
 
 
 def _independent_basis(columns: Tensor, most: int) -> Tensor:
     """Return the Gram-Schmidt basis of the first `most` independent columns, padded with zeros."""
     basis = torch.zeros_like(columns[..., :most])
     found = torch.zeros(len(columns), dtype=torch.int64, device=columns.device)
-    for i, column in enumerate(columns.unbind(2)):
-        # at most i vectors are there; by whole groups the products have the bits of those with all of the zeros
-        rest, seen = column, basis[..., : _GROUP * (i // _GROUP + 1)]
+    for column in columns.unbind(2):
+        rest, seen = column, basis[..., : int(found.max())]
         for _ in range(2):  # the second time removes rounding errors
             rest = rest - (seen @ (seen.mT @ rest[..., None]))[..., 0]
         length = torch.linalg.vector_norm(rest, dim=1)

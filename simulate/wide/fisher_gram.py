@@ -22,7 +22,7 @@ from torch import Tensor
 
 from simulate.activations import ActivationLike
 from simulate.lanczos import Operator
-from simulate.wide.signals import WideNetwork, backward, forward
+from simulate.wide.signals import Network, backward, forward
 
 Overlap = Callable[[Tensor, Tensor], Tensor]
 """Function of the inputs of a layer at two sets of samples to inner products of derivatives by its parameters."""
@@ -33,7 +33,7 @@ _TILE = 256
 
 
 def gram(
-    network: WideNetwork, activation: ActivationLike, *, biases: bool = True, overlap: Overlap | None = None
+    network: Network, activation: ActivationLike, *, biases: bool = True, overlap: Overlap | None = None
 ) -> Tensor:
     """Return K = J J^T, layer by layer, without J.
 
@@ -64,6 +64,7 @@ def gram(
     --------
     A linear read-out of one layer: the Gram of the inputs, plus one for the bias.
 
+    >>> from simulate.wide.signals import WideNetwork
     >>> x = torch.tensor([[[3.0, 4.0], [1.0, 0.0]]])
     >>> one = WideNetwork(weights=(torch.ones(1, 1, 2),), biases=(torch.zeros(1, 1),), inputs=x)
     >>> gram(one, "linear").squeeze()

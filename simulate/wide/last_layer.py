@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from simulate.activations import ActivationLike
-from simulate.wide.signals import WideNetwork, forward
+from simulate.wide.signals import Network, forward
 
 _ROUNDINGS = 16
 """Roundings of the outputs, below which a deviation counts as rounding of their mean."""
@@ -42,7 +42,7 @@ class Normalisation(NamedTuple):
         return torch.einsum("n...kt,nk->n...kt", rest, self.scale)
 
 
-def outputs_of(network: WideNetwork, activation: ActivationLike) -> Tensor:
+def outputs_of(network: Network, activation: ActivationLike) -> Tensor:
     """Return the outputs f, shape (n, C, T)."""
     return forward(network, activation).preactivations[-1].mT
 

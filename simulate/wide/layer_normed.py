@@ -19,7 +19,7 @@ from torch import Tensor
 
 from simulate.activations import ActivationLike
 from simulate.wide.fisher_gram import layered_gram, plain_overlap
-from simulate.wide.signals import WideNetwork, backward, forward
+from simulate.wide.signals import Network, backward, forward
 
 
 class LayerNormedSignals(NamedTuple):
@@ -31,7 +31,7 @@ class LayerNormedSignals(NamedTuple):
 
 
 def layer_normed_signals(
-    network: WideNetwork, activation: ActivationLike, *, eps: float = 0.0
+    network: Network, activation: ActivationLike, *, eps: float = 0.0
 ) -> LayerNormedSignals:
     """Return the signals of every layer; the outputs are ``normalised[-1]``.
 
@@ -51,6 +51,7 @@ def layer_normed_signals(
 
     Examples
     --------
+    >>> from simulate.wide.signals import WideNetwork
     >>> x = torch.tensor([[[3.0, 4.0], [1.0, 0.0]]])
     >>> one = WideNetwork(weights=(torch.eye(2)[None],), biases=(torch.zeros(1, 2),), inputs=x)
     >>> found = layer_normed_signals(one, "relu")
@@ -71,7 +72,7 @@ def layer_normed_signals(
 
 
 def layer_normed_derivatives(
-    network: WideNetwork, activation: ActivationLike, signals: LayerNormedSignals
+    network: Network, activation: ActivationLike, signals: LayerNormedSignals
 ) -> Iterator[Tensor]:
     """Yield the derivatives of every normalised output by the pre-activations u^l, from l = L down to 1.
 
@@ -86,13 +87,13 @@ def layer_normed_derivatives(
 
     def through(v: Tensor, layer: int) -> Tensor:
         f, inverse = signals.normalised[layer - 1][:, None], signals.inverses[layer - 1]
-        rest = v - v.mean(-1, keepdim=True) - f * (f * v).mean(-1, keepdim=True)
-        return rest * inverse[:, None, :, None]
+        centred, along = v - v.mean(-1, keepdim=True), (f * v).mean(-1, keepdim=True)
+        return centred.addcmul(f, along, value=-1).mul_(inverse[:, None, :, None])
 
     return backward(network, activation, signals.normalised, through)
 
 
-def layer_normed_gram(network: WideNetwork, activation: ActivationLike, *, eps: float = 0.0) -> Tensor:
+def layer_normed_gram(network: Network, activation: ActivationLike, *, eps: float = 0.0) -> Tensor:
     """Return K = J J^T of the normalised outputs, layer by layer, without J.
 
     Parameters

@@ -18,6 +18,10 @@ from torch import Tensor
 from simulate import _checks
 from simulate.activations import ActivationLike, by_layer
 from simulate.monte_carlo import Block
+from simulate.wide.few_signals import LazyNetwork
+
+OfLayer = Callable[[Tensor, int], Tensor]
+"""Function of signals and of the number of their layer, counted from 1."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,6 +49,18 @@ class WideNetwork:
             biases=tuple(bias.to(target) for bias in self.biases),
             inputs=self.inputs.to(target),
         )
+
+    def up(self, h: Tensor, layer: int) -> Tensor:
+        """Return u^l for h^{l-1} of shape (n, T, M_{l-1})."""
+        return torch.baddbmm(self.biases[layer - 1][:, None, :], h, self.weights[layer - 1].mT)
+
+    def back(self, delta: Tensor, layer: int) -> Tensor:
+        """Return derivatives by h^{l-1} (n, rows, M_{l-1}) from those by u^l."""
+        return delta @ self.weights[layer - 1]
+
+
+Network = WideNetwork | LazyNetwork
+"""A network with all its weights, or one that draws what signals meet."""
 
 
 class Signals(NamedTuple):
@@ -91,9 +107,7 @@ def wide_network(
     return WideNetwork(weights=weights, biases=biases, inputs=block.normal(samples, widths[0]))
 
 
-def forward(
-    network: WideNetwork, activation: ActivationLike, normalise: Callable[[Tensor, int], Tensor] | None = None
-) -> Signals:
+def forward(network: Network, activation: ActivationLike, normalise: OfLayer | None = None) -> Signals:
     """Return pre-activations u^1..u^L and activations h^0..h^{L-1}; the outputs are ``preactivations[-1]``.
 
     `normalise`, if given, replaces the u^l of each layer l, counted from 1.
@@ -106,8 +120,8 @@ def forward(
     phis = by_layer(activation, network.depth - 1)
     h = network.inputs
     preactivations, activations = [], [h]
-    for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True), start=1):
-        u = torch.baddbmm(bias[:, None, :], h, weight.mT)
+    for layer in range(1, network.depth + 1):
+        u = network.up(h, layer)
         u = normalise(u, layer) if normalise else u
         preactivations.append(u)
         if layer < network.depth:
@@ -117,10 +131,10 @@ def forward(
 
 
 def backward(
-    network: WideNetwork,
+    network: Network,
     activation: ActivationLike,
     preactivations: Sequence[Tensor],
-    through: Callable[[Tensor, int], Tensor] | None = None,
+    through: OfLayer | None = None,
 ) -> Iterator[Tensor]:
     """Yield the derivatives of every output by the pre-activations, delta^l_k = d f_k / d u^l, from l = L down to 1.
 
@@ -136,17 +150,17 @@ def backward(
     outputs = preactivations[-1]
     n, samples, classes = outputs.shape
     identity = torch.eye(classes, dtype=outputs.dtype, device=outputs.device)
-    delta = identity[None, :, None, :].expand(n, classes, samples, classes)
+    # one row stands for all samples while their derivatives are the same
+    delta = identity[None, :, None, :].expand(n, classes, 1, classes)
     for layer in range(network.depth, 0, -1):
         if layer < network.depth:
             slope = phis[layer - 1].derivative(preactivations[layer - 1])
-            back = delta.reshape(n, classes * samples, -1) @ network.weights[layer]
-            delta = back.view(n, classes, samples, -1).mul_(slope[:, None])
+            delta = network.back(delta.flatten(1, 2), layer + 1).unflatten(1, (classes, -1)) * slope[:, None]
         delta = through(delta, layer) if through else delta
-        yield delta
+        yield delta.expand(-1, -1, samples, -1)
 
 
-def measured_order_parameters(network: WideNetwork, activation: ActivationLike) -> dict[str, Tensor]:
+def measured_order_parameters(network: Network, activation: ActivationLike) -> dict[str, Tensor]:
     """Return second moments of the signals of a network, layer by layer.
 
     Forward, over the units of a layer: the mean of h_i(s)^2 (``q_hat_t``) and of h_i(s) h_i(t)

@@ -7,15 +7,15 @@ from typing import Any
 
 from simulate.monte_carlo import Block, Point
 from simulate.training import wide_training
-from simulate.wide import few_signals, fisher_gram, signals
+from simulate.wide import fisher_gram, signals
 from theory import fisher
 from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER, follow_ups, layer_norm, spectrum
 from verify.claims.karakida2019.wide_networks import (
     law,
+    lazy_network_of,
     network_of,
     parameters_of,
-    passed_at,
     setting,
     statistics_of,
 )
@@ -35,36 +35,44 @@ BY_NAME = by_name((*spectrum.CLAIMS, *follow_ups.CLAIMS, *layer_norm.CLAIMS), *N
 
 def _forward_variance(block: Block, p: Point) -> Any:
     """Mean squared activation of the last hidden layer, over theory."""
-    squares = passed_at(block, p).signals.activations[-1].square()
+    squares = signals.forward(lazy_network_of(block, p), p.activation).activations[-1].square()
     return squares.mean((1, 2)) / float(order_parameters(**setting(p)).q_hat_t[-1])
+
+
+def _first_layer(block: Block, p: Point) -> Any:
+    """Derivatives by the pre-activations of the first layer, (n, C, T, M)."""
+    network = lazy_network_of(block, p)
+    passed = signals.forward(network, p.activation)
+    *_, delta = signals.backward(network, p.activation, passed.preactivations)
+    return delta
 
 
 def _backward_variance(block: Block, p: Point) -> Any:
     """Mean squared derivative in the first layer, over theory."""
-    squares = passed_at(block, p).deltas[0].square()
+    squares = _first_layer(block, p).square()
     return squares.sum(3).mean((1, 2)) / float(order_parameters(**setting(p)).q_tilde_t[0])
 
 
 def _backward_covariance(block: Block, p: Point) -> Any:
     """Mean product of derivatives of two samples, over theory: the square of a sum, less its diagonal."""
-    delta = passed_at(block, p).deltas[0]
+    delta = _first_layer(block, p)
     pairs = (delta.sum(2).square() - delta.square().sum(2)).sum(2).mean(1) / (p.samples * (p.samples - 1))
     return pairs / float(order_parameters(**setting(p)).q_tilde_st[0])
 
 
 def _rayleigh(block: Block, p: Point) -> Any:
     """Quotient at equal weights on all samples."""
-    gram = few_signals.passed_gram(passed_at(block, p))
+    gram = fisher_gram.gram(lazy_network_of(block, p), p.activation)
     return fisher_gram.rayleigh(gram) / float(statistics_of(p).largest)
 
 
 def _subtracted(block: Block, p: Point) -> Any:
     """Mean eigenvalue behind mean subtraction."""
-    passed = passed_at(block, p)
-    trace = fisher_gram.fisher_trace(fisher_gram.centred(few_signals.passed_gram(passed)))
+    network = lazy_network_of(block, p)
+    trace = fisher_gram.fisher_trace(fisher_gram.centred(fisher_gram.gram(network, p.activation)))
     known = setting(p, "width", "samples", "outputs")
     mean = fisher.mean_subtracted_statistics(**known, finite_width=True).mean
-    return trace / passed.parameters / float(mean)
+    return trace / network.parameters / float(mean)
 
 
 def _sharpness(block: Block, p: Point) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.random import Generator
 from simulate import activations
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
-from simulate.wide import batch_normed, signals
+from simulate.wide import batch_normed, few_signals, signals
 from theory.fisher import middle_normalisation
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import WIDE, by_width, one_network
@@ -35,9 +36,11 @@ WEIGHTS = {"weight_variance": 1.7, "bias_variance": 0.4}
 """Neither matters, which is a claim below."""
 
 
-def normed_network(block: Block, *, widths: tuple[int, ...], samples: int) -> Any:
+def normed_network(
+    block: Block, *, widths: tuple[int, ...], samples: int, draw: Callable[..., Any] = signals.wide_network
+) -> Any:
     """Networks whose hidden layers are to be normalised."""
-    return signals.wide_network(block, widths=widths, samples=samples, **WEIGHTS)
+    return draw(block, widths=widths, samples=samples, **WEIGHTS)
 
 
 def _moments(p: Point) -> middle_normalisation.BatchNormMoments:
@@ -45,7 +48,8 @@ def _moments(p: Point) -> middle_normalisation.BatchNormMoments:
 
 
 def _signals(block: Block, point: Point, *hidden: int) -> Any:
-    network = normed_network(block, widths=(*hidden, 1), samples=point.samples)
+    sizes: dict[str, Any] = {"widths": (*hidden, 1), "samples": point.samples}
+    network = normed_network(block, **sizes, draw=few_signals.LazyNetwork)
     return batch_normed.batch_normed_signals(network, point.activation)
 
 
@@ -68,7 +72,13 @@ RELU = one_network(
     simulate=normed_activations,
     # the moments of the last layer scatter less if it is wide
     points=tuple(
-        Point(activation="relu", layers=(120, 160, 480), samples=samples) for samples in (3, 4, 8, 50)
+        Point(activation="relu", layers=layers, samples=samples)
+        for layers, samples in (
+            ((480, 640, 1920), 3),
+            ((480, 640, 1920), 4),
+            ((120, 160, 480), 8),
+            ((120, 160, 480), 50),
+        )
     ),
     budget=2048,
     seconds=0.42,

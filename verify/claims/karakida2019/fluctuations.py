@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.wide import few_signals, fisher_gram, signals
+from simulate.wide import fisher_gram, signals
 from theory.activations import gaussian_kernels, resolve
 from theory.fisher import mean_subtraction
 from theory.order_parameters import Propagation, propagate
@@ -21,9 +21,9 @@ from verify.claims.karakida2019.wide_networks import (
     exponent,
     kappas_at,
     law,
+    lazy_network_of,
     network_of,
     one_network,
-    passed_at,
     setting,
     wide,
 )
@@ -36,7 +36,7 @@ def pairs_of_networks(block: Block, point: Point) -> Arrays:
     """Distance of the order parameters of two networks at every width, forward in the last, backward in the first."""
 
     def pair(block: Block, width: int) -> Arrays:
-        networks = [network_of(block, point, width=width) for _ in range(2)]
+        networks = [lazy_network_of(block, point, width=width) for _ in range(2)]
         passed = [signals.forward(network, point.activation) for network in networks]
         hats = [p.activations[-1] @ p.activations[-1].mT / p.activations[-1].shape[-1] for p in passed]
         tildes = [_overlaps(network, point, p) for network, p in zip(networks, passed, strict=True)]
@@ -67,7 +67,7 @@ def _distance(pair: Sequence[Any]) -> Any:
 
 PAIRS = Experiment(
     id="karakida2019/pairs-of-networks",
-    replicate="two networks with their inputs at each width",
+    replicate="pairs of networks with their inputs at each width",
     simulate=pairs_of_networks,
     points=(
         law(
@@ -76,12 +76,13 @@ PAIRS = Experiment(
             0.6,
             depth=3,
             widths=(16, 32, 64, 128, 256),
+            networks=(3, 4, 1, 1, 1),
             ratios=(1.25, 0.75, 1.5),
             samples=10,
             outputs=9,
         ),
     ),
-    budget=512,
+    budget=352,
     seconds=2.9,
 )
 
@@ -108,7 +109,7 @@ def _rate(name: str, score: str, statement: str, says: str) -> Claim:
 
 def fresh_weights(block: Block, point: Point) -> Arrays:
     """Backward order parameter, with true and with other weights."""
-    network, other = (network_of(block, point) for _ in range(2))
+    network, other = (lazy_network_of(block, point) for _ in range(2))
     passed = signals.forward(network, point.activation)
     return {
         f"{name}_mean": _off_diagonal_mean(_overlaps(weights, point, passed))
@@ -120,7 +121,7 @@ FRESH = Experiment(
     id="karakida2019/fresh-weights",
     replicate="one network with its inputs, and other weights",
     simulate=fresh_weights,
-    points=(law("erf", 2.7, 0.6, depth=3, width=192, ratios=(1.25, 0.75, 1.5), samples=20, outputs=5),),
+    points=(law("erf", 2.7, 0.6, depth=3, width=576, ratios=(1.25, 0.75, 1.5), samples=8, outputs=5),),
     budget=3072,
     seconds=1.3,
 )
@@ -161,7 +162,7 @@ INDEPENDENCE = wide(
 
 def _few_samples(block: Block, point: Point) -> Arrays:
     """Mean of the eigenvalues that mean subtraction leaves."""
-    gram = few_signals.passed_gram(passed_at(block, point))
+    gram = fisher_gram.gram(lazy_network_of(block, point), point.activation)
     left = point.outputs * (point.samples - 1)
     return {"mean_of_nonzero": fisher_gram.fisher_trace(fisher_gram.centred(gram)) / left}
 
@@ -170,9 +171,9 @@ FEW = one_network(
     id="karakida2019/few-samples",
     simulate=_few_samples,
     points=(
-        law("relu", 2.6, 0.4, depth=3, width=160, samples=2, outputs=5),
-        law("tanh", 2.7, 0.6, depth=4, width=160, samples=3, outputs=5),
-        law("erf", 0.8, 2.1, depth=3, width=160, samples=13, outputs=5),
+        law("relu", 2.6, 0.4, depth=3, width=640, samples=2, outputs=5),
+        law("tanh", 2.7, 0.6, depth=4, width=640, samples=3, outputs=5),
+        law("erf", 0.8, 2.1, depth=3, width=480, samples=13, outputs=5),
     ),
     budget=4096,
     seconds=0.27,
@@ -243,13 +244,13 @@ BOUNDS = at_each_width(
             0.3,
             depth=3,
             widths=(16, 32, 64, 128),
-            networks=(6, 3, 2, 1),
+            networks=(6, 8, 2, 1),
             ratios=RATIOS,
             rho=1.6,
             outputs=2,
         ),
     ),
-    budget=640,
+    budget=512,
     seconds=1.6,
 )
 

@@ -17,12 +17,13 @@ from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
     approach,
+    at_each_width,
     by_width,
     exponent,
     kappas_at,
     law,
+    lazy_network_of,
     limit,
-    network_of,
     one_network,
     setting,
     small_network,
@@ -33,7 +34,6 @@ from verify.model import (
     Arrays,
     Claim,
     ExactProperty,
-    Experiment,
     Kind,
     NoTheory,
     as_stated,
@@ -109,13 +109,12 @@ TWO_OUTPUTS = ExactProperty(
 
 def normed_fisher(block: Block, point: Point) -> Arrays:
     """Fisher statistics of the normalised outputs, and the averages of 1/sigma^2 that the theorem reads."""
-    network = network_of(block, point)
+    network = lazy_network_of(block, point)
     signals = layer_normed.layer_normed_signals(network, point.activation)
     gram = layer_normed.layer_normed_gram(network, point.activation)
     values = fisher_gram.fisher_eigenvalues(gram)
-    count = sum(w[0].numel() for w in network.weights) + sum(b[0].numel() for b in network.biases)
     return {
-        "mean": fisher_gram.fisher_trace(gram) / count,
+        "mean": fisher_gram.fisher_trace(gram) / network.parameters,
         "rayleigh": fisher_gram.rayleigh(gram) * point.outputs,
         "largest": values[:, -1],
         **layer_normed.etas(signals),
@@ -263,7 +262,7 @@ def growing_squares(block: Block, point: Point) -> Arrays:
     import torch
 
     def squares(block: Block, width: int) -> Arrays:
-        network = network_of(block, point, width=width)
+        network = lazy_network_of(block, point, width=width)
         etas = layer_normed.etas(layer_normed.layer_normed_signals(network, point.activation))
         gram = layer_normed.layer_normed_gram(network, point.activation)
         found = gram.square().sum((1, 2, 3, 4)) / point.samples**2
@@ -285,7 +284,7 @@ def largest_given_outputs(block: Block, point: Point) -> Arrays:
     """Largest eigenvalue, what the theory makes of the outputs of each network, and its bounds from their etas."""
     import torch
 
-    network = network_of(block, point)
+    network = lazy_network_of(block, point)
     signals = layer_normed.layer_normed_signals(network, point.activation)
     outputs = signals.normalised[-1] / signals.inverses[-1][..., None]
     known = [
@@ -302,12 +301,22 @@ def largest_given_outputs(block: Block, point: Point) -> Arrays:
     }
 
 
-SQUARES = Experiment(
+SQUARES = at_each_width(
     id="karakida2019/layer-norm-squares",
-    replicate="one network with its inputs at each width",
     simulate=growing_squares,
-    points=(law("erf", 1.7, 1.3, depth=3, outputs=4, samples=6, widths=(8, 16, 32, 64, 128)),),
-    budget=5376,
+    points=(
+        law(
+            "erf",
+            1.7,
+            1.3,
+            depth=3,
+            outputs=4,
+            samples=6,
+            widths=(8, 16, 32, 64, 128),
+            networks=(2, 6, 1, 2, 5),
+        ),
+    ),
+    budget=1536,
     seconds=5.7,
 )
 
@@ -389,7 +398,7 @@ def etas_by_width(block: Block, point: Point) -> Arrays:
     """The third eta of one network at each width."""
 
     def eta3(block: Block, width: int) -> Arrays:
-        network = network_of(block, point, width=width)
+        network = lazy_network_of(block, point, width=width)
         return {
             "eta3": layer_normed.etas(layer_normed.layer_normed_signals(network, point.activation))["eta3"]
         }
@@ -397,12 +406,22 @@ def etas_by_width(block: Block, point: Point) -> Arrays:
     return by_width(block, point, eta3)
 
 
-WIDTHS = Experiment(
+WIDTHS = at_each_width(
     id="karakida2019/layer-norm-etas-by-width",
-    replicate="one network with its inputs at each width",
     simulate=etas_by_width,
-    points=(law("tanh", 1.7, 0.7, depth=3, outputs=60, samples=5, widths=(8, 16, 32, 64, 128)),),
-    budget=2048,
+    points=(
+        law(
+            "tanh",
+            1.7,
+            0.7,
+            depth=3,
+            outputs=60,
+            samples=5,
+            widths=(8, 16, 32, 64, 128),
+            networks=(4, 8, 2, 2, 8),
+        ),
+    ),
+    budget=480,
     seconds=1.7,
 )
 

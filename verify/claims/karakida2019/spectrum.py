@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from simulate.monte_carlo import Block, Point
-from simulate.wide import few_signals, fisher_gram, gradient_span, signals
+from simulate.wide import fisher_gram, gradient_span, signals
 from theory import fisher
 from theory.order_parameters import OrderParameters, order_parameters
 from verify.claims.karakida2019 import PAPER
@@ -26,11 +26,10 @@ from verify.claims.karakida2019.wide_networks import (
     exponent,
     kappas_at,
     law,
+    lazy_network_of,
     limit,
-    network_of,
     one_network,
     parameters_of,
-    passed_at,
     setting,
     small_network,
     statistics_of,
@@ -51,8 +50,9 @@ LOST_TILDE = (
 
 def wide_fisher(block: Block, point: Point) -> Arrays:
     """Mean eigenvalue of the Fisher information, linear in the Gram matrix and hence unbiased."""
-    passed = passed_at(block, point)
-    return {"mean": fisher_gram.fisher_trace(few_signals.passed_gram(passed)) / passed.parameters}
+    network = lazy_network_of(block, point)
+    gram = fisher_gram.gram(network, point.activation)
+    return {"mean": fisher_gram.fisher_trace(gram) / network.parameters}
 
 
 FISHER = one_network(
@@ -222,7 +222,7 @@ RANK = ExactProperty(
 
 def uneven_layers(block: Block, point: Point) -> Arrays:
     """Mean entry of the Gram matrix of one output off its diagonal, per unit of width."""
-    gram = few_signals.passed_gram(passed_at(block, point))
+    gram = fisher_gram.gram(lazy_network_of(block, point), point.activation)
     diagonal = fisher_gram.fisher_trace(gram) / point.outputs
     off = (fisher_gram.rayleigh(gram) * point.samples - diagonal) / (point.samples - 1)
     return {"off_diagonal": off / point.width}
@@ -232,9 +232,9 @@ UNEVEN = one_network(
     id="karakida2019/uneven-layers",
     simulate=uneven_layers,
     points=(
-        law("relu", 2.6, 1.4, depth=3, width=240, ratios=(0.4, 1.75, 0.7), samples=7, outputs=4),
-        law("tanh", 2.7, 0.6, depth=4, width=160, ratios=(2.25, 0.7, 1.6, 1.25), samples=7, outputs=3),
-        law("erf", 1.8, 2.1, depth=4, width=160, ratios=(0.7, 1.6, 0.4, 1.75), samples=7, outputs=3),
+        law("relu", 2.6, 1.4, depth=3, width=720, ratios=(0.4, 1.75, 0.7), samples=7, outputs=4),
+        law("tanh", 2.7, 0.6, depth=4, width=480, ratios=(2.25, 0.7, 1.6, 1.25), samples=7, outputs=3),
+        law("erf", 1.8, 2.1, depth=4, width=320, ratios=(0.7, 1.6, 0.4, 1.75), samples=7, outputs=3),
     ),
     budget=4096,
     seconds=0.34,
@@ -316,12 +316,12 @@ def any_samples(block: Block, point: Point) -> Arrays:
     """Rayleigh quotient at equal weights with the first T of the inputs, for every T."""
     import torch
 
-    network = network_of(block, point, samples=max(point.samples))
+    network = lazy_network_of(block, point, samples=max(point.samples))
     gram = fisher_gram.gram(network, point.activation)
     return {"rayleigh": torch.stack([fisher_gram.rayleigh(gram[..., :t, :t]) for t in point.samples], dim=1)}
 
 
-MANY: Arrays = {"depth": 3, "width": 120, "outputs": 2}
+MANY: Arrays = {"depth": 3, "width": 360, "outputs": 2}
 
 ANY_SAMPLES = one_network(
     id="karakida2019/any-samples",
@@ -373,7 +373,7 @@ def growing_layers(block: Block, point: Point) -> Arrays:
     """Second moment of the eigenvalues, the largest ones and their eigenvectors, at every width."""
 
     def at(block: Block, width: int) -> Arrays:
-        gram = few_signals.passed_gram(passed_at(block, point, width))
+        gram = fisher_gram.gram(lazy_network_of(block, point, width=width), point.activation)
         squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
         span, scale = gradient_span.top_span(gram), fisher_gram.rayleigh(gram)
         return {
@@ -395,13 +395,13 @@ GROWING = at_each_width(
             1.1,
             depth=3,
             widths=(16, 32, 64, 128, 256),
-            networks=(4, 4, 3, 2, 1),
+            networks=(6, 10, 2, 3, 4),
             ratios=(1.25, 0.75, 1.5),
             samples=5,
             outputs=4,
         ),
     ),
-    budget=1280,
+    budget=640,
     seconds=4.6,
 )
 

@@ -19,6 +19,7 @@ from verify.claims.karakida2019.wide_networks import (
     at_each_width,
     by_width,
     exponent,
+    lazy_network_of,
     limit,
     network_of,
     setting,
@@ -137,20 +138,22 @@ def realised_limits(block: Block, point: Point) -> Arrays:
     """The realised limit over the one of the Rayleigh quotient, 2 / lambda_max over 2 / (1' K 1 / T^2)."""
 
     def ratio(block: Block, width: int) -> Arrays:
-        gram = fisher_gram.gram(_network(block, point, width), point.activation)
+        network = lazy_network_of(block, point, width=width, outputs=1)
+        gram = fisher_gram.gram(network, point.activation)
         return {"ratio": fisher_gram.rayleigh(gram) / fisher_gram.fisher_eigenvalues(gram)[:, -1]}
 
-    return by_width(block, point, ratio, at_once=True)
+    return by_width(block, point, ratio)
 
 
 def subtracted_eigenvalues(block: Block, point: Point) -> Arrays:
     """The largest eigenvalue with mean subtraction."""
 
     def largest(block: Block, width: int) -> Arrays:
-        network = _network(block, point, width)
-        return {"largest": wide_training.sharpness(network, point.activation, subtracted=True)}
+        network = lazy_network_of(block, point, width=width, outputs=1)
+        gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))
+        return {"largest": fisher_gram.fisher_eigenvalues(gram)[:, -1]}
 
-    return by_width(block, point, largest, at_once=True)
+    return by_width(block, point, largest)
 
 
 def growth_of_subtracted(block: Block, point: Point) -> Arrays:
@@ -172,8 +175,8 @@ def growth_of_subtracted(block: Block, point: Point) -> Arrays:
 REALISED = at_each_width(
     id="karakida2019/realised-limits",
     simulate=realised_limits,
-    points=(Point(widths=(8, 16, 32, 64, 128), networks=(4, 8, 2, 1, 1), samples=12, **FIGURE_2),),
-    budget=1280,
+    points=(Point(widths=(8, 16, 32, 64, 128), networks=(8, 16, 2, 4, 4), samples=12, **FIGURE_2),),
+    budget=512,
     seconds=1.3,
 )
 
@@ -181,9 +184,11 @@ FIXED_SAMPLES = at_each_width(
     id="karakida2019/fixed-samples",
     simulate=subtracted_eigenvalues,
     points=(
-        Point(**FIGURE_2 | {"depth": 2}, widths=(16, 32, 64, 128, 256), networks=(6, 4, 2, 1, 1), samples=4),
+        Point(
+            **FIGURE_2 | {"depth": 2}, widths=(16, 32, 64, 128, 256), networks=(24, 16, 8, 2, 4), samples=4
+        ),
     ),
-    budget=768,
+    budget=240,
     seconds=1.2,
 )
 
@@ -461,7 +466,7 @@ FIGURES = tuple(
         (
             "karakida2019/figure-2",
             "Learning rates of networks of growing width, drawn and realised",
-            {"widths": (16, 32, 64), "samples": 256, "steps": 60, "searched": 60},
+            {"widths": (16, 32, 64), "samples": 256, "steps": 60, "searched": 30},
             2,
             1.6,
             Tier.DEFAULT,

@@ -42,9 +42,10 @@ def network_of(
     samples: int | None = None,
     outputs: int | None = None,
     widths: tuple[int, ...] = (),
+    draw: Callable[..., Any] = signals.wide_network,
 ) -> Any:
     """Random networks with inputs; sizes of the point if not given."""
-    return signals.wide_network(
+    return draw(
         block,
         widths=widths or _widths(point, width, outputs),
         samples=samples or point.samples,
@@ -58,43 +59,26 @@ def small_network(rng: Generator, point: Point) -> Any:
     return network_of(Block((rng,)), point, widths=point.widths)
 
 
-def passed_at(block: Block, point: Point, width: int | None = None) -> few_signals.Passed:
-    """Signals of a few samples, forth and back, through networks of the same law."""
-    return few_signals.passed(
-        block,
-        widths=_widths(point, width, None),
-        samples=point.samples,
-        activation=point.activation,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
+lazy_network_of = partial(network_of, draw=few_signals.LazyNetwork)
+"""Networks of the same law on a few samples, of whose weights only what signals meet is drawn."""
 
 
-def by_width(
-    block: Block, point: Point, score: Callable[[Block, int], Mapping[str, Any]], *, at_once: bool = False
-) -> dict[str, Any]:
-    """Scores at every width, (n, widths): the mean over so many `networks` of each, if the point says how many.
-
-    Small ones cost little and scatter the most. Networks of a replicate are drawn one by one, or `at_once`.
-    """
+def by_width(block: Block, point: Point, score: Callable[[Block, int], Mapping[str, Any]]) -> dict[str, Any]:
+    """Scores at every width, (n, widths): the mean over so many `networks` of each, if the point says how many."""
     import torch
 
     columns: list[dict[str, Any]] = []
     for width, count in zip(point.widths, point.get("networks", (1,) * len(point.widths)), strict=True):
-        if at_once:
-            found = score(block.repeated(count), width)
-            columns.append({n: s.unflatten(0, (len(block), count)).mean(1) for n, s in found.items()})
-        else:
-            several = [score(block, width) for _ in range(count)]
-            columns.append(
-                {n: torch.stack([torch.as_tensor(one[n]) for one in several]).mean(0) for n in several[0]}
-            )
+        found = score(block.repeated(count), width)
+        columns.append(
+            {n: torch.as_tensor(s).unflatten(0, (len(block), count)).mean(1) for n, s in found.items()}
+        )
     return {name: torch.stack([column[name] for column in columns], dim=1) for name in columns[0]}
 
 
 one_network = partial(Experiment, replicate="one network with its inputs")
 at_each_width = partial(
-    Experiment, replicate="one network with its inputs at each width, several at the small ones"
+    Experiment, replicate="networks with their inputs at each width, more where they scatter most"
 )
 
 
