@@ -183,7 +183,7 @@ def _just_unstable(
     cells, rates = trained.run.cells, torch.tensor(point.rate, device=block.device)
     networks = cells.networks(len(rates))
     every = torch.arange(point.samples, device=block.device).expand(len(networks), -1)
-    kernels = lyapunov.output_kernels(trained.stack, cells.parameters, setting[1].at(networks, every)[0])
+    kernels = trained.stack.output_kernels(cells.parameters, setting[1].at(networks, every)[0])
     orders = batches_of(block, point.samples, size)
     tried = rates[cells.places % len(rates), None] * torch.tensor(FACTORS, device=block.device)
     exponents = lyapunov.lyapunov_exponents(
@@ -206,13 +206,10 @@ SMALL = {
 }
 TANH = {"activation": "tanh", "hidden": (16, 16)}
 RELU = {"activation": "relu", "hidden": (32,)}
-FULL = {"steps": 2000, "looks": (1200, 1400, 1600, 1800, 2000)}
-FOUR = {"batch_size": 4, "steps": 5000, "looks": (50, 1600, 2200, 3100, 4000, 4800)}
-SIXTEEN = {
-    "batch_size": 16,
-    "steps": 3000,
-    "looks": (50, 1000, 1400, 1700, 2000, 2300, 2600, 2900),
-}
+FULL = {"samples": 32, "steps": 1000, "looks": (600, 700, 800, 900, 1000)}
+BATCHED = SMALL | TANH | {"samples": 32, "hidden": (20, 20)}
+THREE = {"batch_size": 3, "steps": 1600, "looks": (10, 500, 700, 1000, 1300, 1600)}
+EIGHT = {"batch_size": 8, "steps": 1000, "looks": (10, 300, 450, 600, 700, 800, 900, 1000)}
 
 WHOLE = Experiment(
     id="edge/full-batch",
@@ -221,7 +218,7 @@ WHOLE = Experiment(
     single=SINGLE,
     points=(
         Point(**SMALL | TANH | FULL),
-        Point(**SMALL | RELU | FULL | {"rate": (0.075, 0.15)}),
+        Point(**SMALL | RELU | FULL | {"rate": (0.1, 0.2)}),
     ),
     budget=256,
     seconds=9.0,
@@ -233,7 +230,7 @@ SOME = Experiment(
     replicate="one perceptron with its images and random labels, trained at two rates",
     simulate=at_the_edge,
     single=SINGLE,
-    points=tuple(Point(**SMALL | TANH | few) for few in (FOUR, SIXTEEN)),
+    points=tuple(Point(**BATCHED | few) for few in (THREE, EIGHT)),
     budget=256,
     seconds=22.0,
     data="digits",

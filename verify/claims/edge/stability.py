@@ -59,7 +59,7 @@ def escapes(block: Block, point: Point) -> Arrays:
     start = [p.double() for p in perceptrons_drawn(block, (64, *point.hidden, 1))]
     rates = torch.full((len(block), 1), point.rate, device=block.device, dtype=torch.float64)
     minima = grids.train(stack, start, samples, batches, rates=rates, steps=point.steps).cells.parameters
-    kernels = lyapunov.output_kernels(stack, minima, samples.inputs.view(len(block), point.samples, -1))
+    kernels = stack.output_kernels(minima, samples.inputs.view(len(block), point.samples, -1))
     tops = torch.linalg.eigvalsh(kernels[:, :, 0, :, 0])[:, -1:] / point.samples
     tried = 2 / tops * torch.tensor(SHARES, device=block.device)
     epoch = batches[0].per_epoch
