@@ -66,8 +66,12 @@ def curvature_watch(
     looks: Sequence[np.random.Generator],
     rates: int,
     size: int,
+    tops: bool,
 ) -> grids.Watch:
-    """Return what is measured during training: the loss and curvature of all samples, the curvature of batches."""
+    """Return what is measured during training: the loss and curvature of all samples, the curvature of batches.
+
+    Batches are measured along their gradients, and by their largest eigenvalues too if `tops`.
+    """
     import torch
 
     def curvatures(parameters: Any, x: Tensor, y: Tensor) -> Tensor:
@@ -90,7 +94,8 @@ def curvature_watch(
         rows = torch.from_numpy(np.array(chosen)).flatten(0, 1).to(networks.device)
         x, y = samples.at(networks.repeat_interleave(BATCHES), rows)
         along, squares = edges.gradient_curvatures(stack, parameters, x, y)
-        found["batch"] = curvatures(parameters, x, y).view(-1, BATCHES).mean(1)
+        if tops:
+            found["batch"] = curvatures(parameters, x, y).view(-1, BATCHES).mean(1)
         found["along"] = (along / squares).view(-1, BATCHES).mean(1)
         return found
 
@@ -115,7 +120,9 @@ def start_and_images(block: Block, point: Point) -> StartAndImages:
     return perceptrons_drawn(block, (64, *point.hidden, classes)), samples
 
 
-def trained_and_watched(block: Block, point: Point, setting: StartAndImages, size: int) -> CurvatureRun:
+def trained_and_watched(
+    block: Block, point: Point, setting: StartAndImages, size: int, *, tops: bool = False
+) -> CurvatureRun:
     """Train each network at each of the rates with batches of one size, and look at its curvature."""
     import torch
 
@@ -127,7 +134,7 @@ def trained_and_watched(block: Block, point: Point, setting: StartAndImages, siz
         batches_of(block, point.samples, size),
         rates=torch.tensor(point.rate, device=block.device).expand(len(block), -1),
         steps=point.steps,
-        watch=curvature_watch(stack, samples, block.streams, len(point.rate), size),
+        watch=curvature_watch(stack, samples, block.streams, len(point.rate), size, tops),
         at=point.looks,
     )
     return CurvatureRun(
@@ -151,7 +158,7 @@ def at_the_edge(block: Block, point: Point) -> Arrays:
 def late_levels(block: Block, point: Point, size: int) -> dict[str, Array]:
     """Means over the last half of the steps, the rate that is just unstable at the end, and which runs count."""
     setting = start_and_images(block, point)
-    trained = trained_and_watched(block, point, setting, size)
+    trained = trained_and_watched(block, point, setting, size, tops=True)
     found = {name: late_mean(point, trained.seen[name]) for name in ("whole", "batch", "along")}
     if point.loss == "squared error":
         found["unstable"] = _just_unstable(block, point, setting, trained, size)

@@ -99,11 +99,11 @@ MINIMA = Experiment(
     points=(
         Point(
             images="digits",
-            samples=16,
-            hidden=(17,),
+            samples=10,
+            hidden=(34,),
             rate=0.08,
             batch_size=2,
-            steps=1200,
+            steps=400,
             multiple=(0.9, 1.1),
         ),
     ),
