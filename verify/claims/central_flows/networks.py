@@ -101,9 +101,9 @@ PATHS = Experiment(
     id="central_flows/paths",
     replicate="one perceptron with its images and random labels, on three paths from the edge of stability",
     simulate=paths,
-    points=(Point(**SMALL, rate=0.1, before=300), Point(**SMALL, rate=0.2, before=250)),
+    points=(Point(**SMALL, rate=0.1, before=300), Point(**SMALL, rate=0.2, before=300)),
     budget=192,
-    seconds=3.0,
+    seconds=2.0,
     data="digits",
 )
 
@@ -118,7 +118,7 @@ EVERY: dict[str, Any] = {
 }
 PILOT = (
     "the steps before, so that the first large oscillation is over, and what counts as predicted: 96 networks with "
-    "another seed"
+    "other seeds"
 )
 
 CLAIMS = (

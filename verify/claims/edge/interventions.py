@@ -103,7 +103,7 @@ def under_noise(block: Block, point: Point) -> Arrays:
 
 
 NETWORK = SMALL | TANH | {"first_rate": 0.3}
-CHANGE = NETWORK | {"samples": 32, "steps": 200, "looks": (140, 170, 200)}
+CHANGE = NETWORK | {"steps": 200, "looks": (140, 170, 200)}
 
 CHANGED, RAISED = (
     Experiment(
@@ -123,8 +123,8 @@ CHANGED, RAISED = (
             "changes",
             Tier.DEFAULT,
             (
-                Point(**CHANGE | {"first_size": 8, "first_steps": (20, 300), "rate": 0.3, "batch_size": 2}),
-                Point(**CHANGE | {"first_size": 3, "first_steps": (20, 400), "rate": 0.4, "batch_size": 3}),
+                Point(**CHANGE | {"first_size": 16, "first_steps": (60, 700), "rate": 0.3, "batch_size": 4}),
+                Point(**CHANGE | {"first_size": 4, "first_steps": (60, 900), "rate": 0.4, "batch_size": 4}),
             ),
         ),
         (
@@ -163,8 +163,8 @@ OF_BATCHES_EXPERIMENT, ISOTROPIC_EXPERIMENT = (
 )
 
 PILOT = (
-    "the rates, the numbers of samples and steps, and the factor of a spike: 48 networks with other seeds, where the "
-    "loss jumped after 94 of 96 changes at the edge and none before it, and batch sharpness came back to 0.90 and 0.96"
+    "the rates, the numbers of steps and the factor of a spike: 80 networks with other seeds, where the loss rose "
+    "1.3 to 9 times at the edge and at most 1.2 times before it, and batch sharpness came back to 0.85 to 0.94"
 )
 
 
@@ -200,7 +200,7 @@ CLAIMS = (
         kind=Kind.PROPORTION,
         score="spikes",
         along="first_steps",
-        predict=lambda p: float(p.first_steps > 20),
+        predict=lambda p: float(p.first_steps > 60),
         margin=0.25,
         relative=False,
         margin_reason="one network in four; the readings at issue are always and never",
@@ -208,7 +208,7 @@ CLAIMS = (
         rivals={
             "always": lambda _: 1.0,
             "where the largest eigenvalue of all samples is above two over the rate": lambda p: (
-                float(p.first_steps > 20) * (0.8 if p.first_size == 8 else 0.2)
+                float(p.first_steps > 60) * (1.0 if p.first_size == 16 else 0.2)
             ),
         },
         no_theory=NoTheory.CONSTANT,
@@ -234,7 +234,7 @@ CLAIMS = (
         margin_reason="the paper names no accuracy; half of what the change adds",
         pilot=PILOT,
         rivals={
-            "where the change has put it": lambda p: (1.5 if p.first_size == 8 else 1.1) * _edge(p),
+            "where the change has put it": lambda p: (1.45 if p.first_size == 16 else 1.1) * _edge(p),
             "half of it": lambda p: _edge(p) / 2,
         },
         quantity="batch sharpness, mean over time",

@@ -15,7 +15,7 @@ LIAO = "Liao, Kolomvaki and Kyrillidis (2026), arXiv 2604.21016"
 
 
 def two_variables(block: Block, point: Point) -> Arrays:
-    """Weighted means over time, once settled, along x' = -(1 + eta y) x + eta n, y' = y + eta (alpha - beta x^2 / 2)."""
+    """Weighted time means, once settled, along x' = -(1 + eta y) x + eta n, y' = y + eta (alpha - beta x^2 / 2)."""
     rate, alpha, beta = point.rate, point.sharpening, point.stabilisation
     noise = np.stack([rng.standard_normal(point.steps) for rng in block.streams], 1) * (rate * point.sigma)
     scale = np.sqrt(2 * alpha / beta)
@@ -49,7 +49,7 @@ MODEL = Experiment(
         Point(rate=0.15, sharpening=0.012, stabilisation=3.0, sigma=0.065, steps=4000),
     ),
     budget=1024,
-    seconds=0.36,
+    seconds=0.25,
 )
 
 
