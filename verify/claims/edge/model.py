@@ -22,10 +22,9 @@ def two_variables(block: Block, point: Point) -> Arrays:
     x = np.array([rng.standard_normal() for rng in block.streams]) * scale
     y = np.full(len(block), -rate * beta * point.sigma**2 / (4 * alpha))
     squares, levels = np.empty((2, *noise.shape))
-    for kick, square, level in zip(noise, squares, levels, strict=True):
-        np.multiply(x, x, out=square)
-        level[:] = y
-        x, y = kick - (1 + rate * y) * x, y + rate * alpha - (rate * beta / 2) * square
+    for step in range(point.steps):
+        squares[step], levels[step] = x * x, y
+        x, y = noise[step] - (1 + rate * y) * x, y + rate * alpha - (rate * beta / 2) * squares[step]
     # the first quarter is left out; the rest fades in and out, or the ends of the window would move the mean
     weights = np.interp(np.linspace(0, 1, point.steps), (0.25, 0.4, 0.85, 1), (0, 1, 1, 0))
     weights /= weights.sum()
