@@ -208,7 +208,7 @@ def train(
     losses = torch.full((steps, rates.numel()), math.inf, dtype=like.dtype, device=like.device)
     watched, memory, network = dict[str, Tensor](), Memory(), Cells(places, ()).networks(shape[1])
     bounds: Tensor | None = None
-    batch: tuple[Tensor, Tensor] | None = None
+    drawn: tuple[Tensor, Tensor] | None = None
     # a batch of all samples is the same in any order, and looked up once
     whole = size == samples.each
     orders = common_orders(batches, 1 if whole else steps, like.device)
@@ -222,9 +222,9 @@ def train(
         if step == steps or not len(places):
             break
         with torch.no_grad():
-            if batch is None or not whole:
-                batch = samples.at(network, next(orders).index_select(0, network))
-            x, y = batch
+            if drawn is None or not whole:
+                drawn = samples.at(network, next(orders).index_select(0, network))
+            x, y = drawn
             now = each if lengths is None else each * ((step + 1) / lengths).clamp(max=1.0)
             if rule.plain:
                 found = stack.descend_(own, x, y, now)
@@ -239,7 +239,7 @@ def train(
             if not bool(well.all()):
                 losses[step, places[~well]] = math.inf
                 places, each, network, bounds = places[well], each[well], network[well], None
-                lengths, batch = None if lengths is None else lengths[well], (x[well], y[well])
+                lengths, drawn = None if lengths is None else lengths[well], (x[well], y[well])
                 own, memory = [p[well] for p in own], memory.of(well)
     return GridRun(
         losses.mT.reshape(*shape, -1),

@@ -21,7 +21,7 @@ def two_variables(block: Block, point: Point) -> Arrays:
     scale = np.sqrt(2 * alpha / beta)
     x = np.array([rng.standard_normal() for rng in block.streams]) * scale
     y = np.full(len(block), -rate * beta * point.sigma**2 / (4 * alpha))
-    squares, levels = np.empty((2, *noise.shape))
+    squares, levels = np.empty_like(noise), np.empty_like(noise)
     for step in range(point.steps):
         squares[step], levels[step] = x * x, y
         x, y = noise[step] - (1 + rate * y) * x, y + rate * alpha - (rate * beta / 2) * squares[step]
