@@ -167,15 +167,18 @@ def central_flow(
     tensor([10.0000], dtype=torch.float64)
     """
     parts = _checks.natural("parts", parts)
-    loss, at = _Mean(stack, parameters, inputs, targets), edges.flatten(parameters)
+    # a pass is of each network at three points
+    loss = _Mean(stack, parameters, torch.cat([inputs] * 3), torch.cat([targets] * 3))
+    at = edges.flatten(parameters)
     start = edges.top_eigenvalues(stack, parameters, inputs, targets, steps=_PRODUCTS)
     direction, each = edges.flatten(start.vectors), rates / parts
+    moves = torch.tensor([0.0, _STEP, -_STEP]).to(at)[:, None, None]
     seen: list[tuple[Tensor, ...]] = []
 
     def step(at: Tensor) -> tuple[Tensor, Tensor]:
         nonlocal direction
-        losses, gradient = loss(at)
-        after, before = loss(at + _STEP * direction)[1], loss(at - _STEP * direction)[1]
+        losses, gradients = loss((at + moves * direction).flatten(0, 1))
+        gradient, after, before = gradients.view(3, *at.shape)
         product = (after - before) / (2 * _STEP)
         slope = (after + before - 2 * gradient) / _STEP**2
         sharpness = (direction * product).sum(1)
@@ -185,7 +188,7 @@ def central_flow(
         variance = 2 * (excess / stabilisation).clamp_min(0)
         direction = product / product.norm(dim=1, keepdim=True)
         seen.append((direction, sharpness, sharpening, stabilisation))
-        return at - each[:, None] * (gradient + variance[:, None] / 2 * slope), losses
+        return at - each[:, None] * (gradient + variance[:, None] / 2 * slope), losses[: len(at)]
 
     fine = _path(step, at, rates, steps * parts)
     path = Path(fine.parameters[:, parts - 1 :: parts], fine.losses[:, ::parts])

@@ -20,7 +20,6 @@ see the same batches. To find which rates train:
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -59,7 +58,7 @@ class TrainingSets(NamedTuple):
 
     def at(self, networks: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """Return inputs and targets of samples (n, B) of networks (n,)."""
-        return self.rows(chosen if self.own is None else self.own[networks[:, None], chosen])
+        return self.rows(chosen if self.own is None else self.own.index_select(0, networks).gather(1, chosen))
 
     def rows(self, which: Tensor) -> tuple[Tensor, Tensor]:
         """Return inputs and targets of samples by their numbers, an array of any shape."""
@@ -205,14 +204,14 @@ def train(
     )
     places = torch.arange(rates.numel(), device=like.device)
     own, each = [p.detach().repeat_interleave(shape[1], 0) for p in parameters], rates.reshape(-1).to(like)
-    lengths = torch.ones_like(each) if warmup is None else warmup.reshape(-1).to(like)
-    losses = torch.full((rates.numel(), steps), math.inf, dtype=like.dtype, device=like.device)
-    watched, memory = dict[str, Tensor](), Memory()
+    lengths = None if warmup is None else warmup.reshape(-1).to(like)
+    losses = torch.full((steps, rates.numel()), math.inf, dtype=like.dtype, device=like.device)
+    watched, memory, network = dict[str, Tensor](), Memory(), Cells(places, ()).networks(shape[1])
     bounds: Tensor | None = None
-    # a batch of all samples is the same in any order
+    drawn: tuple[Tensor, Tensor] | None = None
+    # a batch of all samples is the same in any order, and looked up once
     whole = size == samples.each
-    chosen = common_orders(batches, 1 if whole else steps, like.device)
-    chosen = itertools.repeat(next(chosen)) if whole else chosen
+    orders = common_orders(batches, 1 if whole else steps, like.device)
     for step in range(steps + 1):
         columns = [i for i, when in enumerate(at) if when == step]
         seen = watch(step, Cells(places, tuple(own))) if watch and columns and len(places) else {}
@@ -220,31 +219,30 @@ def train(
             held = (rates.numel(), len(at), *values.shape[1:])
             stored = watched.setdefault(name, values.new_full(held, math.nan))
             stored[places[:, None], columns] = values[:, None]
-        if step == steps:
+        if step == steps or not len(places):
             break
-        batch = next(chosen)
-        if not len(places):
-            continue
         with torch.no_grad():
-            network = Cells(places, ()).networks(shape[1])
-            x, y = samples.at(network, batch[network])
-            now = each * ((step + 1) / lengths).clamp(max=1.0)
+            if drawn is None or not whole:
+                drawn = samples.at(network, next(orders).index_select(0, network))
+            x, y = drawn
+            now = each if lengths is None else each * ((step + 1) / lengths).clamp(max=1.0)
             if rule.plain:
                 found = stack.descend_(own, x, y, now)
             else:
                 found, gradients = stack.losses_and_gradients(own, x, y)
                 memory = rule.step_(own, gradients, now, memory)
-            losses[places, step] = found
+            losses[step].index_copy_(0, places, found)
             if bounds is None:
                 # finite, since an infinite loss is not above an infinite bound
-                bounds = (lost * losses[places, 0].abs()).clamp(max=torch.finfo(found.dtype).max)
+                bounds = (lost * losses[0, places].abs()).clamp(max=torch.finfo(found.dtype).max)
             well = found <= bounds  # false for NaN and infinity too
             if not bool(well.all()):
-                losses[places[~well], step:] = math.inf
-                places, each, lengths, bounds = places[well], each[well], lengths[well], None
+                losses[step, places[~well]] = math.inf
+                places, each, network, bounds = places[well], each[well], network[well], None
+                lengths, drawn = None if lengths is None else lengths[well], (x[well], y[well])
                 own, memory = [p[well] for p in own], memory.of(well)
     return GridRun(
-        losses.view(*shape, -1),
+        losses.mT.reshape(*shape, -1),
         {name: seen.view(*shape, *seen.shape[1:]) for name, seen in watched.items()},
         Cells(places, tuple(own)),
     )

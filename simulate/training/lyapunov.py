@@ -15,40 +15,7 @@ import torch
 from torch import Tensor
 
 from simulate import _checks
-from simulate.training.stacks import Parameters, Stack
 from simulate.training.trial_training import CommonBatches, common_orders
-
-_NUMBERS = 1 << 20
-"""Most parameters of the copies in one pass, one copy for each sample of a network; it bounds memory."""
-
-
-def output_kernels(stack: Stack, parameters: Parameters, inputs: Tensor) -> Tensor:
-    """Return J J' of the outputs of each network on its own inputs (n, N, ...): (n, N, K, N, K).
-
-    Examples
-    --------
-    A linear output: the inner products of the inputs.
-
-    >>> from simulate.training.stacks import Perceptrons
-    >>> stack, weights = Perceptrons("relu", "squared error", bias=False), [torch.zeros(1, 1, 2)]
-    >>> output_kernels(stack, weights, torch.tensor([[[3.0, 0.0], [1.0, 1.0]]]))[0, :, 0, :, 0]
-    tensor([[9., 3.],
-            [3., 2.]])
-    """
-    found: list[Tensor] = []
-    samples = inputs.shape[1]
-    for few in torch.arange(len(inputs), device=inputs.device).split(
-        max(1, _NUMBERS // (samples * sum(p[0].numel() for p in parameters)))
-    ):
-        with torch.enable_grad():
-            # each sample has a copy of the network, so that one pass backwards gives a gradient for each
-            at = [p[few].detach().repeat_interleave(samples, 0).requires_grad_() for p in parameters]
-            outputs = stack.outputs(at, inputs[few].flatten(0, 1)[:, None])[:, 0]
-            slopes = [torch.autograd.grad(part.sum(), at, retain_graph=True) for part in outputs.unbind(1)]
-        rows = torch.stack([torch.cat([s.flatten(1) for s in slope], 1) for slope in slopes], 1)
-        flat = rows.view(len(few), -1, rows.shape[2])
-        found.append((flat @ flat.mT).view(len(few), samples, rows.shape[1], samples, rows.shape[1]))
-    return torch.cat(found)
 
 
 def lyapunov_exponents(
@@ -59,8 +26,8 @@ def lyapunov_exponents(
     Parameters
     ----------
     kernels
-        (n, N, K, N, K), as from `output_kernels`. They must have full rank, as with more parameters than outputs:
-        rounding outside of their range does not shrink, and many steps then give 0.
+        (n, N, K, N, K), as from `Perceptrons.output_kernels`. They must have full rank, as with more parameters than
+        outputs: rounding outside of their range does not shrink, and many steps then give 0.
     batches
         One per network, all of one size; all rates of a network see the same batches.
     rates
@@ -89,22 +56,25 @@ def lyapunov_exponents(
         )
     size, outputs = batches[0].size, kernels.shape[2]
     rows = kernels.flatten(3).flatten(1, 2)
-    moved = rows.sum(2, keepdim=True)  # change of the outputs along the gradient of their sum
-    moved = (moved / moved.norm(dim=1, keepdim=True)).repeat(1, 1, rates.shape[1])
+    moved = rows.sum(1, keepdim=True)  # change of the outputs along the gradient of their sum
+    moved = (moved / moved.norm(dim=2, keepdim=True)).repeat(1, rates.shape[1], 1)
     first = torch.arange(0, rows.shape[:2].numel(), rows.shape[1], device=rates.device)[:, None]
     within = torch.arange(outputs, device=rates.device)
-    scale = (rates / size)[:, None]
+    scale = (rates / size)[..., None]
     total = torch.zeros(rates.shape, dtype=torch.float64, device=rates.device)
     for step, order in enumerate(common_orders(batches, skip + steps, rates.device)):
-        chosen = (first + (order[..., None] * outputs + within).flatten(1)).flatten()
+        chosen = (order[..., None] * outputs + within).flatten(1)
         # indexing with brackets takes several times as long for whole rows
-        seen, ours = (
-            t.flatten(0, 1).index_select(0, chosen).view(len(t), -1, t.shape[2]) for t in (rows, moved)
+        seen = (
+            rows.flatten(0, 1).index_select(0, (first + chosen).flatten()).view(len(rows), -1, rows.shape[2])
         )
-        moved = moved - scale * (seen.mT @ ours)
-        length = moved.norm(dim=1)
+        # a displacement is a row: products with columns take five times as long
+        moved.baddbmm_(
+            scale * moved.gather(2, chosen[:, None].expand(-1, rates.shape[1], -1)), seen, alpha=-1
+        )
+        length = moved.norm(dim=2)
         # at every step: the product of all steps overflows or vanishes
-        moved = moved / length[:, None]
+        moved /= length[..., None]
         if step >= skip:
             total += length.double().log()
     return total / steps
@@ -119,7 +89,7 @@ def mean_square_stable_rates(kernels: Tensor, size: int, *, products: int) -> Te
     Parameters
     ----------
     kernels
-        (n, N, K, N, K), as from `output_kernels`, of full rank.
+        (n, N, K, N, K), as from `Perceptrons.output_kernels`, of full rank.
     size
         Samples of a batch, drawn without replacement.
     products

@@ -160,6 +160,32 @@ class Perceptrons(Stack):
 
         return self._pass_both_ways(parameters, inputs, targets, rates[:, None, None], move)
 
+    @torch.no_grad()
+    def output_kernels(self, parameters: Parameters, inputs: Tensor) -> Tensor:
+        """Return J J' of the outputs of each network on its own inputs (n, N, in): (n, N, K, N, K).
+
+        Examples
+        --------
+        A linear output: the inner products of the inputs.
+
+        >>> stack, weights = Perceptrons("relu", bias=False), [torch.zeros(1, 1, 2)]
+        >>> stack.output_kernels(weights, torch.tensor([[[3.0, 0.0], [1.0, 1.0]]]))[0, :, 0, :, 0]
+        tensor([[9., 3.],
+                [3., 2.]])
+        """
+        *signals, outputs = self._signals(parameters, inputs)
+        slope = torch.eye(outputs.shape[2]).to(outputs).expand(*outputs.shape, -1)
+        found, each = outputs.new_zeros(()), 1 + self.bias
+        for layer in reversed(range(len(signals))):
+            signal, flat = signals[layer], slope.flatten(1, 2)
+            # a weight's slope is the product of a signal and a slope, and a bias sees a signal of 1
+            seen = (signal @ signal.mT + float(self.bias))[:, :, None, :, None]
+            found = found + seen * (flat @ flat.mT).view(*slope.shape[:3], *slope.shape[1:3])
+            if layer:
+                back = slope @ parameters[each * layer][:, None]
+                slope = _BACK[self.activation](back, signal[:, :, None].expand_as(back))
+        return found
+
     def _pass_both_ways(
         self,
         parameters: Parameters,

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from simulate.training.lyapunov import lyapunov_exponents, mean_square_stable_rates, output_kernels
+from simulate.training.lyapunov import lyapunov_exponents, mean_square_stable_rates
 from simulate.training.stacks import Perceptrons, perceptrons_at_start
 from simulate.training.trial_training import CommonBatches
 
@@ -37,7 +37,8 @@ def jacobian(networks, network):
 
 
 def test_kernels_are_products_of_jacobians(networks):
-    found = output_kernels(*networks)
+    stack, *rest = networks
+    found = stack.output_kernels(*rest)
     for network in range(2):
         rows = jacobian(networks, network)
         assert_close(found[network].flatten(2).flatten(0, 1), rows @ rows.T)
@@ -46,7 +47,8 @@ def test_kernels_are_products_of_jacobians(networks):
 @pytest.mark.parametrize("share", [1.5, 3.0])
 def test_full_batches_grow_by_the_factor_of_the_largest_eigenvalue(networks, share):
     """With one constant matrix the exponent is log max |1 - rate lambda|, over the eigenvalues that are not 0."""
-    kernels = output_kernels(*networks)
+    stack, *rest = networks
+    kernels = stack.output_kernels(*rest)
     values = torch.linalg.eigvalsh(kernels.flatten(3).flatten(1, 2)) / SAMPLES
     rates = share / values[:, -1:]
     batches = [CommonBatches(samples=SAMPLES, size=SAMPLES, seed=seed) for seed in (1, 2)]
@@ -68,7 +70,8 @@ def test_one_weight_and_batches_of_one_sample_give_the_mean_logarithm():
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_at_the_stable_rate_the_second_moment_over_all_batches_keeps_its_size(networks, size):
     """The map of second moments, as the mean of Kronecker squares over every batch, has spectral radius 1."""
-    kernels = output_kernels(*networks)
+    stack, *rest = networks
+    kernels = stack.output_kernels(*rest)
     found = mean_square_stable_rates(kernels, size, products=2000)
     for kernel, rate in zip(kernels.flatten(3).flatten(1, 2), found, strict=True):
         steps = []

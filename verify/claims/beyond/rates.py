@@ -246,7 +246,7 @@ def _exponent(block: Block, p: Point) -> Any:
     x = 1 + 0.4 * block.normal(p.samples, 1).cpu().sigmoid()
     # to either side of the rate that ends on the spot, where the logarithm has no bottom
     rate = 0.3 * p.times if p.batch_size % 2 else 1.3 + p.times
-    kernels = lyapunov.output_kernels(stack, [torch.ones(len(block), 1, 1, dtype=x.dtype)], x)
+    kernels = stack.output_kernels([torch.ones(len(block), 1, 1, dtype=x.dtype)], x)
     batches = [
         trial_training.CommonBatches(samples=p.samples, size=1, seed=int(rng.integers(1 << 31)))
         for rng in block.streams

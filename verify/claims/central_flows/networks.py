@@ -95,15 +95,15 @@ def at_rates(block: Block, point: Point) -> Arrays:
     return {name: np.stack([row[name] for row in rows], 1) for name in rows[0]}
 
 
-SMALL = {"images": "digits", "samples": 64, "hidden": (8,), "steps": 70}
+SMALL = {"images": "digits", "samples": 64, "hidden": (8,), "steps": 50}
 
 PATHS = Experiment(
     id="central_flows/paths",
     replicate="one perceptron with its images and random labels, on three paths from the edge of stability",
     simulate=paths,
-    points=(Point(**SMALL, rate=0.1, before=400), Point(**SMALL, rate=0.2, before=300)),
+    points=(Point(**SMALL, rate=0.1, before=300), Point(**SMALL, rate=0.2, before=300)),
     budget=192,
-    seconds=3.0,
+    seconds=2.0,
     data="digits",
 )
 
@@ -118,7 +118,7 @@ EVERY: dict[str, Any] = {
 }
 PILOT = (
     "the steps before, so that the first large oscillation is over, and what counts as predicted: 96 networks with "
-    "another seed"
+    "other seeds"
 )
 
 CLAIMS = (
