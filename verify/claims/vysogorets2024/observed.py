@@ -155,9 +155,8 @@ def edges_by_samples(rng: Generator, point: Point, device: str) -> Arrays:
 def _first(net: Homogeneous, count: int) -> Homogeneous:
     """Return the network on its first samples alone."""
     half: Tensor = net.second_derivatives[:count] / 2
-    return homogeneous.Homogeneous(
-        net.logits[:count], net.labels[:count], net.jacobian[:count], half, net.depth
-    )
+    logits, labels, jacobian = net.logits[:count], net.labels[:count], net.jacobian[:count]
+    return homogeneous.Homogeneous(logits, labels, jacobian, lambda: half, net.depth)
 
 
 def _edges(net: Any) -> dict[str, float]:
@@ -214,13 +213,9 @@ def _framed(network: Any, frame: Tensor, chunk: int) -> Homogeneous:
         parts.append(projected_network.ProjectedNetwork(network.model, x, labels, frame))
         with torch.no_grad():
             logits.append(torch.func.functional_call(network.model, double, (x.double(),)))
-    return homogeneous.Homogeneous(
-        torch.cat(logits),
-        network.labels,
-        torch.cat([part.jacobian for part in parts]),
-        torch.cat([part.second_derivatives / 2 for part in parts]),
-        parts[0].depth,
-    )
+    half = torch.cat([part.second_derivatives / 2 for part in parts])
+    jacobian = torch.cat([part.jacobian for part in parts])
+    return homogeneous.Homogeneous(torch.cat(logits), network.labels, jacobian, lambda: half, parts[0].depth)
 
 
 # --- what is shown ---------------------------------------------------------------------------------------------
