@@ -74,7 +74,7 @@ def test_no_claim_asks_for_single_precision() -> None:
         "vysogorets2024/framed_networks.py",  # announced: derivatives of the zone and its edges
         "vysogorets2024/priors.py",  # announced: passes through the network
         "vysogorets2024/training.py",  # why it is not used
-        "vysogorets2024/initialisations.py",  # an observation: the excess
+        "vysogorets2024/initialisations.py",  # announced: networks and gradients
         "vysogorets2024/collapsed.py",  # an observation of what is lost in it
     }
 
@@ -82,7 +82,7 @@ def test_no_claim_asks_for_single_precision() -> None:
 def test_what_is_announced_is_in_single_precision_and_alone() -> None:
     """An experiment that no longer is goes off the list."""
     announced = [e for e in blocks.experiments() if e.single]
-    assert len(announced) == 38
+    assert len(announced) == 40
     one = next(e for e in announced if e.id == "granziol2022/typical-batches")
     found = swapped(one, one.points[0])
     assert found.single and found.moved <= SAME

@@ -161,8 +161,10 @@ CONFIDENT = Experiment(
     single="networks and gradients are in single precision",
     points=(of_digits(networks=12, samples=60),),
     budget=512,
-    seconds=5.6,
+    seconds=1.2,
     data="digits",
+    # of pairs that are nearly alike rounding says which is the larger
+    rounding=dict.fromkeys(("entropy_loss", "entropy_gradient", "gradient_distance"), math.inf),
 )
 
 MISORDERED = 1e-4

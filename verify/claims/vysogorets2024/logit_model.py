@@ -90,7 +90,7 @@ LOGIT_MODEL = Experiment(
         *(_model(THREE, 20, 1.6, noise, samples=32) for noise in (0.19, 0.37, 1.4, 2.1)),
     ),
     budget=8192,
-    seconds=0.5,
+    seconds=0.2,
     tier=Tier.SMOKE,
 )
 

@@ -262,7 +262,7 @@ PRIORS = Experiment(
     simulate=priors,
     points=(of_digits(samples=60, priors=500, batch=2500),),
     budget=512,
-    seconds=2.6,
+    seconds=1.0,
     data="digits",
 )
 
@@ -273,7 +273,7 @@ BATCHES = Experiment(
     single="its passes through the network are in single precision",
     points=(of_digits(samples=640, fewer=80),),
     budget=512,
-    seconds=1.9,
+    seconds=1.1,
     data="digits",
 )
 
@@ -481,7 +481,7 @@ UNRELATED = _two_sets(
     replicate="one LeNet-5 (max pooled) with 50 balanced images and 50 Gaussian ones",
     points=(of_digits(samples=50),),
     budget=512,
-    seconds=3.6,
+    seconds=1.4,
     data="digits",
 )
 

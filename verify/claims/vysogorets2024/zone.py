@@ -99,7 +99,7 @@ ZONE = Experiment(
     single="its derivatives are in single precision",
     points=(of_digits(samples=40, dim=50, alphas=17),),
     budget=1024,
-    seconds=18.0,
+    seconds=10.0,
     data="digits",
 )
 
@@ -261,7 +261,7 @@ SMALL = Experiment(
         for widths in ((64, 30, 20), (64, 50, 40, 30, 20))
     ),
     budget=512,
-    seconds=2.1,
+    seconds=1.1,
     data="digits",
 )
 
@@ -474,7 +474,7 @@ TIES = Experiment(
         Point(widths=(20, 30, 20, 10), alpha=6.5, temperature=1.7, samples=20_000, gap=0.02),
     ),
     budget=512,
-    seconds=3.4,
+    seconds=1.2,
 )
 
 
