@@ -52,7 +52,8 @@ def criterion(rng: Generator, point: Point, device: str) -> Arrays:
 def _share_and_edge(net: Any, alphas: NDArray[np.float64]) -> tuple[float, float]:
     ratio, excess = framed_networks.log_ratio_and_excess(net, alphas)
     share = float(np.mean((ratio > 0) == (excess > 1)))
-    return share, framed_networks.lower_crossing(net, alphas, ratio)
+    finer = np.geomspace(0.1, 6.4, 13)  # on a coarse grid a short lead of G goes unseen
+    return share, framed_networks.lower_crossing(net, finer, framed_networks.log_ratio(net, finer))
 
 
 FINER = 8
