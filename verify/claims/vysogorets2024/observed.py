@@ -121,7 +121,9 @@ ALPHA = (0.01, 0.1, 0.32, 0.56, 0.75, 1.0, 1.33, 1.78, 2.37, 3.16, 5.62, 10.0, 1
 
 SIZES = {"LeNet-300-100": 160, "LeNet-5": 80}
 
-NEARLY_ALIKE = "its derivatives; and its images are nearly sums of others, so rounding moves what is drawn in their basis"
+NEARLY_ALIKE = (
+    "its derivatives; its images are nearly sums of others, so rounding moves what is drawn in their basis"
+)
 
 HEADINGS = {
     "eq_8": "eq. (8) corrected",
