@@ -7,6 +7,7 @@ them by alpha^L, their first derivatives by alpha^(L - 1) and their second ones 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -44,16 +45,22 @@ class Homogeneous:
         Degree L of homogeneity.
     """
 
-    def __init__(self, logits: Tensor, labels: Tensor, jacobian: Tensor, half: Tensor, depth: int) -> None:
+    def __init__(
+        self, logits: Tensor, labels: Tensor, jacobian: Tensor, half: Callable[[], Tensor], depth: int
+    ) -> None:
         self.logits, self.labels, self.jacobian, self.depth = logits, labels, jacobian, depth
         # one entry per ordered pair of layers; the second derivative is this plus its transpose
-        self._half = half
+        self._half = functools.cache(half)
         self._contrasts = softmax.contrasts(jacobian, logits)
 
     @property
     def second_derivatives(self) -> Tensor:
         """Second derivatives of the logits in t at the weights given, (N, K, d, d)."""
-        return self._half + self._half.mT
+        return self._half() + self._half().mT
+
+    def mirrored(self) -> Homogeneous:
+        """Return the network whose last layer has the other sign, along the frame with the other sign in its rows."""
+        return Homogeneous(-self.logits, self.labels, -self.jacobian, lambda: -self._half(), self.depth)
 
     def terms(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> Terms:
         """Return both terms of the Hessian, (..., d, d), for scales and temperatures that broadcast to shape (...).
@@ -87,11 +94,16 @@ class Homogeneous:
     def h_term(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> Tensor:
         """Return the H-term of `terms` by itself."""
         scale, temperature, logits = self._scaled_logits(alpha, temperature)
-        weighted = softmax.residuals(logits, self.labels).flatten(-2) @ self._half.flatten(0, 1).flatten(1)
+        weighted = self._weighted(softmax.residuals(logits, self.labels))
         # alpha^(L - 2) as a quotient: L = 1 has no second derivative, but its power would be -1
         h_scale = _power(scale, self.depth) / scale**2 / temperature / len(self.logits)
-        h_term = weighted.unflatten(-1, self._half.shape[-2:]) * h_scale[..., None, None]
+        h_term = weighted * h_scale[..., None, None]
         return h_term + h_term.mT
+
+    def _weighted(self, weights: Tensor) -> Tensor:
+        """Return a sum of logits with these weights (..., N, K): one half of its second derivative, (..., d, d)."""
+        half = self._half().flatten(0, 1)
+        return (weights.flatten(-2) @ half.flatten(1)).unflatten(-1, half.shape[1:])
 
     def _scaled_logits(self, alpha: ArrayLike, temperature: ArrayLike) -> tuple[Tensor, Tensor, Tensor]:
         scale, temp = (

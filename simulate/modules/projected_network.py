@@ -102,7 +102,7 @@ class ProjectedNetwork(Homogeneous):
                 for part in cuts(len(labels), most)
             ]
         logits, jacobian, half = (torch.cat(found).double() for found in zip(*parts, strict=True))
-        super().__init__(logits, labels, jacobian, half, depth)
+        super().__init__(logits, labels, jacobian, lambda: half, depth)
 
 
 class _Derivatives(NamedTuple):

@@ -107,12 +107,7 @@ class _FullMlp:
 
     def g_gram(self) -> Tensor:
         """Return the (NK, NK) matrix with the non-zero eigenvalues of exp(-log_scale) G."""
-        size, classes, _ = self.rows[0].shape
-        gram = self.rows[0].new_zeros(size, classes, size, classes)
-        for rows, hidden in zip(self.rows, self.hidden, strict=True):
-            flat = rows.flatten(0, 1)
-            gram += (flat @ flat.T).view_as(gram).mul_(_gram(hidden)[:, None, :, None])
-        return gram.view(size * classes, size * classes) / size
+        return _products(self.rows, self.hidden).flatten(2).flatten(0, 1).div_(self.samples)
 
     def h_term_norm(self) -> float:
         """Return |Ht|_F, from the blocks below the diagonal, each by three N x N Gram matrices."""
@@ -151,6 +146,31 @@ class _FullMlp:
             matrix = (matrix @ self.weights[lower + 1]) * self.masks[lower][:, None, :]
             transports.append((lower, matrix))
         return transports
+
+
+def logit_products(weights: Weights, x: Any) -> tuple[Tensor, Tensor]:
+    """Return logits (N, K) of a bias-free ReLU perceptron and inner products of their gradients, (N, K, N, K).
+
+    LeNet-300-100 takes a quarter of the time of `simulate.modules.logit_kernel`, which serves any network.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree.
+    """
+    weights, x, _ = _relu.prepared(weights, x, [0] * len(x))
+    hidden, masks, logits = _relu.linear_piece(weights, x)
+    return logits, _products(_relu.logit_signals(weights, masks, logits), hidden)
+
+
+def _products(signals: list[Tensor], hidden: list[Tensor]) -> Tensor:
+    """Return inner products (N, K, N, K) of rows, each the outer products of a signal and an input of its layer."""
+    size, classes, _ = signals[0].shape
+    total = signals[0].new_zeros(size, classes, size, classes)
+    for signal, below in zip(signals, hidden, strict=True):
+        flat = signal.flatten(0, 1)
+        total += (flat @ flat.T).view_as(total).mul_(_gram(below)[:, None, :, None])
+    return total
 
 
 def _gram(rows: Tensor) -> Tensor:

@@ -5,6 +5,8 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
+from simulate import networks
+from simulate.modules.logit_kernel import logit_kernel
 from simulate.perceptrons import curvature, full_space
 from simulate.perceptrons.curvature import ProjectedMlp
 from tests.simulate.small_perceptrons import (
@@ -59,3 +61,12 @@ def test_cuda_gives_the_norms_of_the_cpu() -> None:
     net = problem(3)
     there = net._replace(weights=tuple(w.to("cuda") for w in net.weights))
     assert_allclose(full_space.norms(*there).norm_hessian, full_space.norms(*net).norm_hessian, rtol=1e-12)
+
+
+def test_products_of_logit_gradients_are_those_of_automatic_differentiation() -> None:
+    model = networks.Mlp((5, 7, 6, 3), rng=np.random.default_rng(4))
+    x = torch.from_numpy(np.random.default_rng(5).standard_normal((4, 5)))
+    logits, products = full_space.logit_products([w.detach() for w in model.parameters()], x)
+    expected = logit_kernel(model, x)
+    assert_allclose(logits, expected.logits, rtol=1e-12)
+    assert_allclose(products, expected.gram, rtol=1e-10, atol=1e-12)

@@ -19,11 +19,7 @@ from verify.model import Experiment, Tier
 CHEAP = [e for e in blocks.experiments() if e.tier == Tier.SMOKE]
 """Those of the smoke tier; `python -m benchmarks.blocks` goes through all of them."""
 
-ONCE_SINGLE = [
-    e
-    for e in blocks.experiments()
-    if e.id in ("karakida2019/layer-norm-largest", "granziol2022/network-batches")
-]
+ONCE_SINGLE = [e for e in blocks.experiments() if e.id == "karakida2019/layer-norm-largest"]
 """Those that were in single precision somewhere on their way."""
 
 SMALL = Experiment(
@@ -73,7 +69,7 @@ def test_no_claim_asks_for_single_precision() -> None:
         "trained_networks.py",  # observations of convolutional networks through training
         "vysogorets2024/framed_networks.py",  # announced: derivatives of the zone and its edges
         "vysogorets2024/priors.py",  # announced: passes through the network
-        "vysogorets2024/initialisations.py",  # an observation: the excess
+        "vysogorets2024/initialisations.py",  # announced: networks and gradients
         "vysogorets2024/collapsed.py",  # an observation of what is lost in it
     }
 
@@ -81,7 +77,7 @@ def test_no_claim_asks_for_single_precision() -> None:
 def test_what_is_announced_is_in_single_precision_and_alone() -> None:
     """An experiment that no longer is goes off the list."""
     announced = [e for e in blocks.experiments() if e.single]
-    assert len(announced) == 40
+    assert len(announced) == 45
     one = next(e for e in announced if e.id == "granziol2022/typical-batches")
     found = swapped(one, one.points[0])
     assert found.single and found.moved <= SAME

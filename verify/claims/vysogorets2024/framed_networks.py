@@ -154,12 +154,11 @@ def _log_ratio(g_term: Any, log_scale: Any, h_term: Any) -> Floats:
     return (g_norm + log_scale - h_norm).numpy(force=True)
 
 
-def lower_crossing(net: Any, grid: Floats) -> float:
-    """Scale where |G'|_2 first overtakes |Ht'|_2; where it comes closest to it if it never does on the grid."""
-    return _lower(net, grid, log_ratio(net, grid))
+def lower_crossing(net: Any, grid: Floats, values: Floats) -> float:
+    """Scale where |G'|_2 first overtakes |Ht'|_2; where it comes closest to it if it never does on the grid.
 
-
-def _lower(net: Any, grid: Floats, values: Floats) -> float:
+    `values` are the logarithms of their ratio on the grid.
+    """
     up = np.flatnonzero((values[:-1] <= 0) & (values[1:] > 0))
     return _refined(net, grid, up[0]) if up.size else float(grid[np.abs(values).argmin()])
 
@@ -192,7 +191,7 @@ class ZoneEdges(NamedTuple):
 def zone_edges(net: Any, grid: Floats) -> ZoneEdges:
     """Edges of the zone on this grid; no prediction for the upper one where a tenth of the samples are tied."""
     values = log_ratio(net, grid)
-    low, high = _lower(net, grid, values), _upper(net, grid, values)
+    low, high = lower_crossing(net, grid, values), _upper(net, grid, values)
     said_low = float(zone.lower_edge(*uniform_norms(net), depth=net.depth))
     density, said_high = gap_density(net), math.nan
     if math.isfinite(density):

@@ -53,7 +53,7 @@ def by_network(rng: Generator, point: Point, device: str) -> Arrays:
 
 def _sample_network(rng: Generator, point: Point, device: str) -> tuple[Any, Any]:
     """A network through its frame, and the inner products of its logit gradients in all coordinates."""
-    drawn = framed_networks.NETWORKS[point.network](rng, point, device)
+    drawn = framed_networks.NETWORKS[point.network](rng, point, device, single=True)
     return drawn.net, logit_kernel.logit_kernel(drawn.model, drawn.inputs)
 
 
@@ -86,11 +86,11 @@ def _compare_predictions(net: Any, kernel: Any, alphas: Floats) -> dict[str, Any
         "finite_sample": gauss_newton.finite_sample_excess(*gammas, **fitted),
         "dimension_law": gauss_newton.projected_excess(full, dim=dim, parameters=kernel.dim),
     }
-    terms = net.terms(alphas)
+    ratio, excess_h = framed_networks.log_ratio_and_excess(net, alphas)
     return {
         "excess_g": measured,
-        "excess_h": curvature.positive_excess(terms.hessian).numpy(force=True),
-        "norms": np.exp(framed_networks.log_ratio(net, alphas)),
+        "excess_h": excess_h,
+        "norms": np.exp(ratio),
         "spread": np.full(len(alphas), sigma_e / sigma_c),
         **{f"gamma_{name}": values for name, values in gammas._asdict().items()},
         **{name: value / measured for name, value in said.items()},
@@ -122,7 +122,7 @@ ALPHA = (0.01, 0.1, 0.32, 0.56, 0.75, 1.0, 1.33, 1.78, 2.37, 3.16, 5.62, 10.0, 1
 SIZES = {"LeNet-300-100": 160, "LeNet-5": 80}
 
 NEARLY_ALIKE = (
-    "nothing, but its images nearly are sums of others, and rounding moves what it draws in their basis"
+    "its derivatives; its images are nearly sums of others, so rounding moves what is drawn in their basis"
 )
 
 HEADINGS = {
@@ -155,9 +155,8 @@ def edges_by_samples(rng: Generator, point: Point, device: str) -> Arrays:
 def _first(net: Homogeneous, count: int) -> Homogeneous:
     """Return the network on its first samples alone."""
     half: Tensor = net.second_derivatives[:count] / 2
-    return homogeneous.Homogeneous(
-        net.logits[:count], net.labels[:count], net.jacobian[:count], half, net.depth
-    )
+    logits, labels, jacobian = net.logits[:count], net.labels[:count], net.jacobian[:count]
+    return homogeneous.Homogeneous(logits, labels, jacobian, lambda: half, net.depth)
 
 
 def _edges(net: Any) -> dict[str, float]:
@@ -214,13 +213,9 @@ def _framed(network: Any, frame: Tensor, chunk: int) -> Homogeneous:
         parts.append(projected_network.ProjectedNetwork(network.model, x, labels, frame))
         with torch.no_grad():
             logits.append(torch.func.functional_call(network.model, double, (x.double(),)))
-    return homogeneous.Homogeneous(
-        torch.cat(logits),
-        network.labels,
-        torch.cat([part.jacobian for part in parts]),
-        torch.cat([part.second_derivatives / 2 for part in parts]),
-        parts[0].depth,
-    )
+    half = torch.cat([part.second_derivatives / 2 for part in parts])
+    jacobian = torch.cat([part.jacobian for part in parts])
+    return homogeneous.Homogeneous(torch.cat(logits), network.labels, jacobian, lambda: half, parts[0].depth)
 
 
 # --- what is shown ---------------------------------------------------------------------------------------------

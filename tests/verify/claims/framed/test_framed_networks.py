@@ -46,8 +46,13 @@ def test_module_and_inputs_are_those_seen_through_the_frame(draw: Any, parameter
 
 
 @pytest.mark.parametrize("draw", [framed.lenet_300_100, framed.lenet_5])
-def test_single_precision_is_the_same_network_to_a_millionth(draw: Any) -> None:
-    """So are both terms at large scales, which multiply the rounding of the logits."""
+def test_single_precision_is_the_same_network_to_a_millionth(
+    draw: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So are both terms at large scales, which multiply the rounding of the logits; with one frame for both."""
+    haar = curvature.haar
+    kinds = {True: torch.float32, False: torch.float64}
+    monkeypatch.setattr(curvature, "haar", lambda *a, single, **k: haar(*a, **k).to(kinds[single]))
     single, whole = (draw(fixture(0, "net"), POINT, single=single).net for single in (True, False))
     for alpha in (0.3, 1.0, 4.0):
         for term, reference in zip(single.terms(alpha), whole.terms(alpha), strict=True):
@@ -66,7 +71,10 @@ def test_norms_at_uniform_probabilities_are_the_limit_of_a_small_scale() -> None
 
 def test_crossings_are_where_the_norms_are_equal() -> None:
     net, grid = perceptron(), np.geomspace(0.1, 100, 25)
-    low, high = framed.lower_crossing(net, grid), framed.upper_crossing(net, grid)
+    low, high = (
+        framed.lower_crossing(net, grid, framed.log_ratio(net, grid)),
+        framed.upper_crossing(net, grid),
+    )
     assert low < high
     ahead = framed.log_ratio(net, np.array([0.999 * low, 1.001 * low, 0.999 * high, 1.001 * high])) > 0
     assert ahead.tolist() == [False, True, True, False]  # each to a thousandth
@@ -75,14 +83,14 @@ def test_crossings_are_where_the_norms_are_equal() -> None:
 def test_of_several_crossings_the_zone_has_the_outermost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(framed, "log_ratio", lambda _, alphas: np.sin(np.pi * np.log(alphas)))
     grid = np.exp(np.linspace(-0.53, 3.71, 30))  # ahead between e^0 and e^1, and between e^2 and e^3
-    assert_allclose(framed.lower_crossing(None, grid), 1.0, rtol=1e-3)
+    assert_allclose(framed.lower_crossing(None, grid, framed.log_ratio(None, grid)), 1.0, rtol=1e-3)
     assert_allclose(framed.upper_crossing(None, grid), np.exp(3.0), rtol=1e-3)
 
 
 def test_a_crossing_beyond_the_grid_is_the_nearest_scale_on_it() -> None:
     net = perceptron()
     low = np.geomspace(0.01, 0.1, 5)
-    assert framed.lower_crossing(net, low) == low[-1]
+    assert framed.lower_crossing(net, low, framed.log_ratio(net, low)) == low[-1]
     assert framed.upper_crossing(net, low) == low[-1]
     inside = np.geomspace(1.0, 1.2, 3)
     assert framed.upper_crossing(net, inside) == inside[-1]
