@@ -16,20 +16,26 @@ from simulate.factors import ekfac, factor_errors, kfac
 from simulate.lanczos import Operator, as_operator, quadrature, solve, tridiagonal, warm_start
 from simulate.matrices import ensembles, noise, populations, reduced
 from simulate.modules.empirical_kernel import empirical_kernel
-from simulate.modules.hessian_variance import quadratic_forms
+from simulate.modules.hessian_variance import quadratic_forms, total_variance, variance_along
 from simulate.modules.logit_kernel import logit_kernel
 from simulate.modules.projected import projected_terms
+from simulate.modules.sample_directions import sample_directions
 from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.monte_carlo import Point, open_executor, run_block
 from simulate.objectives import Objective
 from simulate.perceptrons import curvature, full_space, per_sample
+from simulate.perceptrons.curvature import ProjectedMlp
 from simulate.perceptrons.layer_blocks import layer_block
+from simulate.perceptrons.sample_products import PerceptronSamples
 from simulate.perceptrons.trained import perceptron_objective
+from simulate.training import edges, flows, grids, optimisers, wide_training
 from simulate.training.learnable_rates import Classifiers, largest_rates, learns
 from simulate.training.lyapunov import lyapunov_exponents
-from simulate.training.optimisers import population
+from simulate.training.noisy_descent import noisy_descent
 from simulate.training.scaled_training import descent
+from simulate.training.stacks import Perceptrons, perceptrons_at_start
 from simulate.training.trial_training import CommonBatches
+from simulate.wide.signals import wide_network
 from tests.refusals import refusal
 from tests.simulate.dense_matrices import rng
 from tests.simulate.factors.written_out import built, convolutions, drawn, perceptron, tokens
@@ -50,6 +56,10 @@ def of(model: nn.Module, loss: Any = None, **options: Any) -> Objective:
 
 def line() -> nn.Module:
     return built(lambda: nn.Linear(3, 3))
+
+
+def line_objective(samples: int) -> Objective:
+    return Objective(line(), (drawn(1, samples, 3), drawn(2, samples, 3)), nn.MSELoss())
 
 
 def cosine(z: Any, y: Any) -> Any:
@@ -74,6 +84,28 @@ NET = problem(2)
 X, LABELS = torch.from_numpy(NET.x), torch.from_numpy(NET.labels)
 RUNS = Classifiers(tuple(w[None] for w in NET.weights), X[None], LABELS[None])
 FLAT = {"widths": (4, 3), "theta": torch.zeros(15).double(), "x": np.ones((2, 4)), "labels": [0, 1]}
+ONES = torch.ones(2, dtype=torch.float64)
+FULL = optimisers.population([np.diag([1.0, 2.0, k]) for k in (1.0, 2.0, 3.0, 4.0, 5.0)])
+ALONG = ProjectedMlp(*NET, NET.frame())
+STACKED = {
+    "stack": Perceptrons("tanh", "squared error"),
+    "parameters": perceptrons_at_start([rng(1), rng(2)], (3, 4, 1), dtype=torch.float64),
+    "inputs": torch.ones(2, 5, 3).double(),
+    "targets": torch.ones(2, 5, 1).double(),
+}
+SETS = grids.TrainingSets(STACKED["inputs"][0], STACKED["targets"][0])
+GRID = {
+    "stack": STACKED["stack"],
+    "parameters": STACKED["parameters"],
+    "samples": SETS,
+    "batches": [CommonBatches(samples=5, size=2)] * 2,
+}
+WIDE = {
+    "network": wide_network(BLOCK, widths=(4, 6, 2), samples=4, weight_variance=1.9, bias_variance=0.3),
+    "activation": "relu",
+    "targets": torch.zeros(2, 4, 2).double(),
+    "steps": 1,
+}
 NO_SIZE = (0, -3, -(10**400), -(10**5000), np.timedelta64(3, "s"), 2.5, np.nan, True, "7", 1j, (2,))
 NOT_POSITIVE = (0.0, -1.0, np.nan, np.inf)
 PROBES = {"probes": (1, *NO_SIZE)}
@@ -179,6 +211,11 @@ REFUSED = [
         {"objective|loss": [of(line(), cosine), of(line().float(), lambda z, y: 1e-12 * cosine(z, y))]},
     ),
     (ekfac, {"objective": convolutions()}, {"factors": [FACTORS]}),
+    (
+        sample_directions,
+        {"objective": case("squared error").objective(), "vectors": np.eye(43)[:, :2], "seed": 0},
+        {"vectors": [np.ones((3, 1)), np.ones((43, 2))], "probes": NO_SIZE, "heavy": [-1]},
+    ),
     (FACTORS.inverse, {}, {"damping": NOT_POSITIVE}),
     (FACTORS.log_determinant, {}, {"damping": NOT_POSITIVE}),
     (FACTORS.power, {"exponent": -1.0}, {"damping": NOT_POSITIVE, "exponent": [np.inf]}),
@@ -194,8 +231,22 @@ REFUSED = [
         },
     ),
     (factor_errors, {"factors": kfac(of(DEAD))}, {"matrix": [operators.gauss_newton(of(DEAD))]}),
-    (curvature.haar, {"rng": rng(), "rows": 5}, {"columns": NO_SIZE}),
-    (curvature.sparse_frame, {"rng": rng(), "rows": 5}, {"columns": NO_SIZE}),
+    (curvature.haar, {"rng": rng(), "rows": 5, "columns": 3}, {"columns": (6, *NO_SIZE), "total": [6]}),
+    (curvature.sparse_frame, {"rng": rng(), "rows": 5}, {"columns": (6, *NO_SIZE)}),
+    (curvature.positive_excess, {}, {"matrix": [torch.full((2, 2), x) for x in (0.0, np.inf, np.nan)]}),
+    (ALONG.terms, {"alpha": 1.0}, {"alpha": ([1.0, 0.0], 1e200), "temperature": [np.nan]}),
+    (
+        PerceptronSamples,
+        {"widths": (4, 3), "theta": FLAT["theta"], "x": FLAT["x"], "labels": [0, 1]},
+        {"matrix": ["fisher"], "theta": [torch.zeros(3)]},
+    ),
+    (
+        total_variance,
+        {"objective": line_objective(2), "seed": rng()},
+        {"probes": PROBES["probes"], "objective": [case("convolution").objective(training=True)]},
+    ),
+    (variance_along, {"vector": torch.ones(12)}, {"objective|data": [line_objective(1)]}),
+    (quadratic_forms, {"objective": line_objective(2), "vectors": torch.ones(12, 1)}, {"matrix": ["fisher"]}),
     *(
         (route, FLAT, {"theta": [torch.zeros(14).double()], "x": [np.ones((2, 5))], "labels": [[0, 3]]})
         for route in (
@@ -247,8 +298,54 @@ REFUSED = [
             "rates": [torch.ones(1), torch.zeros(1, 1), torch.ones(2, 1)],
         },
     ),
+    (edges.top_eigenvalues, STACKED, {"steps": NO_SIZE}),
     (
-        population,
+        flows.central_flow,
+        STACKED | {"rates": 0.1 * ONES, "steps": 1, "parts": 1},
+        {"rates": [-ONES], "steps": [0], "parts": [0]},
+    ),
+    (
+        noisy_descent,
+        STACKED | {"streams": [rng(1), rng(2)], "rate": 0.1, "batch_size": 2, "steps": 1},
+        {"rate": NOT_POSITIVE, "batch_size": (6, *NO_SIZE), "steps": NO_SIZE},
+    ),
+    (
+        grids.train,
+        GRID | {"rates": ONES[:, None], "steps": 9},
+        {
+            "rates": [-ONES[:, None]], "steps": NO_SIZE, "at": [(99,)], "warmup": [0 * ONES[:, None], ONES[:1, None]],
+            "batches": [GRID["batches"][:1], [CommonBatches(samples=4, size=2)] * 2],
+            "samples|own": [SETS._replace(own=torch.arange(5)[None])],
+        },
+    ),
+    (grids.checkpoints, GRID | {"rates": [0.1] * 5, "at": (1,)}, {"at": [(), (6,)], "decay": [-0.1]}),
+    (
+        wide_training.descend,
+        WIDE | {"rates": ONES[:, None]},
+        {
+            "rates": [ONES, np.nan * ONES[:, None]], "steps": NO_SIZE, "sharpness_at": [(2,)],
+            "targets": [torch.ones(2, 4, 1)], "activation": ["step"],
+        },
+    ),
+    (
+        wide_training.critical_rates,
+        WIDE | {"lower": ONES, "upper": 2 * ONES, "halvings": 1},
+        {"upper|lower": [ONES], "halvings": NO_SIZE},
+    ),
+    (optimisers.largest_stable_rate, {"samples": FULL}, {"batch_size": (0.5, 6, np.nan)}),
+    (optimisers.form_moments, {"samples": FULL}, {"directions": [[[1.0, 0.0]]]}),
+    (optimisers.trial_directions, {"samples": FULL, "top": 1, "heavy": 2}, {"top": [-1]}),
+    (
+        optimisers.sgd_steps,
+        {
+            "block": BLOCK, "matrices": torch.eye(3).expand(5, 3, 3).numpy(), "moment": np.eye(3), "rate": 0.1,
+            "batch_size": 1, "runs": 1,
+        },
+        {"moment": [np.eye(2), -np.eye(3)], "batch_size": [6], "runs": NO_SIZE},
+    ),
+    (optimisers.step_contraction, {"step": optimisers.descent_step(0.1)}, {"eigenvalues": [()]}),
+    (
+        optimisers.population,
         {},
         {
             "matrices": [

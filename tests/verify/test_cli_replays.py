@@ -60,25 +60,6 @@ def test_a_replay_finds_the_same_scores_or_says_which_differ(
     assert "replay differs: toy/uniform" in output.err and json.loads(output.out)["rows"]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "is corrupt: not JSON; run losscurv report again"),
-        ("[]", "must have schema"),
-        (results.dumps(sample())[:4000], "is corrupt"),
-    ],
-)
-@pytest.mark.parametrize("command", ["replay", "plot"])
-def test_a_corrupt_file_is_refused(
-    command: str, content: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("results.json").write_text(content, encoding="latin-1")
-
-    assert main([command, "results.json"]) == 2
-    told = capsys.readouterr().err
-    assert message in told and told.count("\n") == 1
-
-
 def test_a_replay_names_and_skips_claims_that_are_gone(
     plant: Planter, capsys: pytest.CaptureFixture[str]
 ) -> None:

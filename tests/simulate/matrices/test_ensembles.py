@@ -253,9 +253,9 @@ GOE = {
 @pytest.mark.parametrize("name", GOE)
 @pytest.mark.parametrize("dim", [1, 2, 7, 60])
 def test_numbers_of_a_matrix_have_the_law_of_the_dense_ones(name: str, dim: int) -> None:
-    """Two independent samples of 1000, by their Kolmogorov-Smirnov distance; of 60 rows some are not drawn."""
+    """Two independent samples of 600, by their Kolmogorov-Smirnov distance; of 60 rows some are not drawn."""
     draw, of_dense = GOE[name]
-    blocks = [block_of(100, seed=s) for s in range(10)]
+    blocks = [block_of(100, seed=s) for s in range(6)]
     drawn = zip(*(draw(b, dim) for b in blocks), strict=True)
     dense = of_dense(torch.cat([ensembles.wigner(b, dim) for b in blocks]))
     for found, whole in zip(map(torch.cat, drawn), dense, strict=True):

@@ -14,11 +14,10 @@ from scipy.linalg import hadamard
 from torch import Tensor, nn
 
 from simulate.modules import sites
-from simulate.modules.hessian_variance import bilinear_forms, quadratic_forms, total_variance, variance_along
+from simulate.modules.hessian_variance import quadratic_forms, total_variance, variance_along
 from simulate.networks import Mlp
 from simulate.objectives import Objective
 from tests.refusals import refusal
-from tests.simulate.models_and_data import case
 
 MATRICES = ("hessian", "gauss_newton")
 
@@ -101,23 +100,3 @@ def test_what_has_no_matrix_for_each_sample_is_refused(objective: Objective, mes
         quadratic_forms(objective, torch.ones(3, 1))
     with refusal(message):
         variance_along(objective, torch.ones(3))
-
-
-def test_training_mode_is_refused() -> None:
-    objective = case("convolution").objective(training=True)
-    with refusal(r"objective must be in evaluation mode, .*, got training"):
-        total_variance(objective, default_rng(0), probes=2)
-
-
-def test_other_arguments_are_refused() -> None:
-    objective, rng = small(), default_rng(0)
-    with refusal(r"right must be of shape \(8,\), got \(8, 1\)"):
-        bilinear_forms(objective, torch.ones(8, 1), torch.ones(8, 1))
-    for probes, rule in ((1, "at least 2 for a standard error, got 1"), (0, "a positive integer, got 0")):
-        with refusal(f"probes must be {rule}"):
-            total_variance(objective, rng, probes=probes)
-    unknown = "fisher"
-    with refusal("matrix must be hessian or gauss_newton, got 'fisher'"):
-        quadratic_forms(objective, torch.ones(8, 1), matrix=unknown)
-    with refusal("data must hold at least 2 samples to have a variance, got 1"):
-        variance_along(small(samples=1), torch.ones(8))

@@ -12,7 +12,7 @@ from simulate.modules import sample_directions, sample_parts, sites
 from simulate.modules.sample_directions import SampleDirections
 from simulate.objectives import Objective
 from tests.refusals import refusal
-from tests.simulate.models_and_data import BUILDERS, case
+from tests.simulate.models_and_data import BUILDERS
 from tests.simulate.modules.layer_kinds import LAYERS, objective_of
 from tests.simulate.modules.test_laws import known, spectra
 from tests.theory.test_own_direction import numbers_of
@@ -84,22 +84,6 @@ def test_ignored_samples_have_no_curvature_and_no_direction() -> None:
         said = found.statistics
         for numbers in (said.largest, said.overlaps, said.projected, found.forms):
             assert not numbers[[3, 5]].any() and numbers[[0, 1, 2, 4]].any()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"vectors": np.ones((3, 1))}, "vectors must be of shape"),
-        ({"vectors": np.ones((43, 2))}, "orthonormal"),
-        ({"probes": 0}, "probes"),
-        ({"heavy": -1}, "heavy"),
-    ],
-)
-def test_what_does_not_fit_is_refused(change: dict[str, Any], message: str) -> None:
-    objective = case("squared error").objective()
-    good = {"vectors": np.eye(objective.dim)[:, :2]}
-    with refusal(message):
-        measured(objective, **{**good, **change})
 
 
 def test_losses_that_are_not_convex_are_refused() -> None:

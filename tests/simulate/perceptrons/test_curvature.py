@@ -1,7 +1,5 @@
 """Laws of curvature: frames, and the projected routes against dense autograd."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -15,7 +13,6 @@ from simulate.networks import Mlp
 from simulate.perceptrons import _relu, curvature
 from simulate.perceptrons.confident import ConfidentMlp
 from simulate.perceptrons.curvature import ProjectedMlp
-from tests.refusals import refusal
 from tests.simulate.dense_matrices import rng
 from tests.simulate.small_perceptrons import (
     SCALES,
@@ -33,17 +30,10 @@ NET = problem(2)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (5, 5), (40, 9), (9000, 7)])
-def test_haar_frames_are_orthonormal(rows: int, columns: int) -> None:
-    frame = curvature.haar(rng(), rows, columns)
-    assert frame.shape == (rows, columns) and frame.dtype == torch.float64
-    assert_allclose((frame.T @ frame).numpy(), np.eye(columns), atol=5e-15)
-
-
-def test_haar_frame_is_the_signed_qr_factor_whichever_way_it_is_formed() -> None:
+def test_haar_frame_is_the_signed_qr_factor_whichever_way_it_is_formed(rows: int, columns: int) -> None:
     """So that it is uniform."""
-    normal = rng().standard_normal((400, 12))
-    orthogonal, upper = np.linalg.qr(normal)
-    frame = curvature.haar(rng(), 400, 12)
+    orthogonal, upper = np.linalg.qr(rng().standard_normal((rows, columns)))
+    frame = curvature.haar(rng(), rows, columns)
     assert_allclose(frame.numpy(), orthogonal * np.sign(np.diag(upper)), atol=1e-14)
 
 
@@ -74,14 +64,6 @@ def test_a_haar_frame_in_single_precision_is_orthonormal(rows: int, total: int |
     assert_allclose(gram, torch.eye(5), rtol=0, atol=3e-6 if total is None else 0.1)
 
 
-@pytest.mark.parametrize("draw", [curvature.haar, curvature.sparse_frame])
-def test_frames_need_at_least_as_many_rows_as_columns(draw: Any) -> None:
-    with refusal("columns must be between 1 and rows = 3, got 4"):
-        draw(rng(), 3, 4)
-    with refusal("total must be rows, or rows plus at least 3"):
-        curvature.haar(rng(1), 8, 3, total=9)
-
-
 def test_excess_and_spectral_norm_of_known_spectra() -> None:
     turn = curvature.haar(rng(), 3, 3)
     matrices = torch.stack(
@@ -90,12 +72,6 @@ def test_excess_and_spectral_norm_of_known_spectra() -> None:
     assert_allclose(curvature.positive_excess(matrices).numpy(), [-1 / 5, np.sqrt(3)], rtol=1e-13)
     assert_allclose(curvature.positive_excess(1e-200 * matrices).numpy(), [-1 / 5, np.sqrt(3)], rtol=1e-13)
     assert_allclose(curvature.spectral_norm(matrices).numpy(), [4, 1], rtol=1e-13)
-
-
-@pytest.mark.parametrize("entry", [0.0, np.inf, np.nan])
-def test_excess_of_a_matrix_without_scale_is_an_error(entry: float) -> None:
-    with refusal("matrix must be finite and non-zero"):
-        curvature.positive_excess(torch.full((2, 2), entry))
 
 
 # --- projected curvature --------------------------------------------------------------------------
@@ -209,21 +185,9 @@ def test_cuda_gives_the_numbers_of_the_cpu() -> None:
 # --- errors ---------------------------------------------------------------------------------------
 
 
-def test_errors_name_the_argument() -> None:
-    projected, (first, second) = along(NET), NET.weights
-    with refusal(r"alpha must be finite and positive, got \[1.0, 0.0\]"):
-        projected.terms([1.0, 0.0])
-    with refusal("temperature must be finite and positive, got nan"):
-        projected.terms(1.0, float("nan"))
-    with refusal(r"alpha must keep the scaled logits finite, got 1e\+200"):
-        projected.scaled_g_term(1e200)
-    with refusal("the last width must be at least 2 classes, got 1"):
-        ProjectedMlp([first, second[:1]], NET.x, 0 * NET.labels, NET.frame())
-
-
 def test_some_rows_of_a_frame_have_the_law_they_have_in_the_whole() -> None:
     """First two moments of R'R and of a product of entries, against slices of whole frames."""
-    rows, columns, total, draws = 6, 3, 14, 2000
+    rows, columns, total, draws = 6, 3, 14, 800
     drawn = rng(5)
 
     def moments(frames: torch.Tensor) -> torch.Tensor:

@@ -63,17 +63,3 @@ def test_nothing_cancels_where_the_softmax_is_nearly_one_hot() -> None:
     assert float(whole.abs().max()) < 1e-12
     samples = PerceptronSamples(*problem, matrix="gauss-newton")
     assert_same(dense(samples, np.arange(7)[:, None]) / whole.abs().max(), whole / whole.abs().max(), 1e-7)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"matrix": "fisher"}, "matrix must be hessian or gauss-newton"),
-        ({"theta": torch.zeros(3)}, r"theta must be of shape \(27,\), or with biases \(35,\)"),
-    ],
-)
-def test_what_does_not_fit_is_refused(changes: dict[str, Any], message: str) -> None:
-    theta, x, labels = setting((4, 3, 5))
-    arguments = {"theta": theta, "x": x, "labels": labels, "activation": "tanh", "matrix": "hessian"}
-    with pytest.raises(ValueError, match=message):
-        PerceptronSamples((4, 3, 5), **arguments | changes)

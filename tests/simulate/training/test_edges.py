@@ -76,11 +76,6 @@ def test_largest_eigenvalues_lie_within_their_residuals(setting, steps):
             assert_close(top.values[network], values[-1])
 
 
-def test_no_product_is_refused(setting):
-    with pytest.raises(ValueError, match="steps must be"):
-        top_eigenvalues(*setting, steps=0)
-
-
 def test_a_space_that_closes_early_gives_its_own_largest_eigenvalue():
     """A linear output of one input has a Hessian of one value; of two inputs seen apart, of two."""
     stack = Perceptrons("relu", "squared error", bias=False)

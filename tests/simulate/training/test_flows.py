@@ -94,17 +94,8 @@ def test_the_central_flow_ends_where_the_constraint_meets_the_minima(target, edg
     """Loss (u v - y)^2/2 from (3, 0.1): at a minimum S = u^2 + v^2, which is held at the edge."""
     rates = torch.tensor([2 / edge], dtype=torch.float64)
     found = flows.central_flow(
-        LINEAR, [3 * ONE, 0.1 * ONE], ONE, target * ONE, rates=rates, steps=200, parts=8
+        LINEAR, [3 * ONE, 0.1 * ONE], ONE, target * ONE, rates=rates, steps=100, parts=8
     )
     u, v = found.path.parameters[0, -1]
     assert_close(u * v, torch.tensor(target).double(), rtol=1e-3, atol=0)
     assert_close(u**2 + v**2, torch.tensor(edge).double(), rtol=1e-3, atol=0)
-
-
-@pytest.mark.parametrize(
-    ("changes", "text"),
-    [({"rates": -RATES}, "rates must be"), ({"steps": 0}, "steps must be"), ({"parts": 0}, "parts must be")],
-)
-def test_wrong_arguments_are_refused(setting, changes, text):
-    with pytest.raises(ValueError, match=text):
-        flows.central_flow(*setting, **{"rates": RATES, "steps": 2, "parts": 2} | changes)

@@ -236,30 +236,6 @@ def test_a_grid_of_modules_that_are_all_lost_has_its_ends():
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"rates": -RATES}, "rates must be finite and positive"),
-        ({"batches": _batches()[:1]}, "the 2 networks that have rates"),
-        ({"batches": _batches(7)}, "the 11 samples of a network"),
-        ({"samples": _samples(own=torch.arange(N)[None])}, "own must have a row for each of 2 networks"),
-        ({"at": (99,)}, "at must hold steps from 0 to 9"),
-        ({"steps": 0}, "steps must be"),
-        ({"warmup": 0 * RATES}, r"warmup must be finite and positive, \(2, 2\)"),
-        ({"warmup": RATES[:1]}, "warmup must be finite and positive"),
-    ],
-)
-def test_what_does_not_fit_is_refused(changed, message):
-    asked = {"samples": _samples(), "batches": _batches(), "rates": RATES, "steps": STEPS, **changed}
-    with refusal(message):
-        train(Perceptrons("relu"), _start(), asked.pop("samples"), asked.pop("batches"), **asked)
-
-
-def _saved(**changed):
-    how = {"rates": [0.1] * 5, "at": (1,), **changed}
-    return checkpoints(Perceptrons("relu"), _start(), _samples(), _batches(), **how)
-
-
-@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Rule(momentum=1.0), "momentum must be in"),
@@ -269,9 +245,6 @@ def _saved(**changed):
         (lambda: ResidualPerceptrons("gelu", scale=1.0), "activation must be one of"),
         (lambda: Perceptrons("relu", "hinge"), "loss must be one of"),
         (lambda: Modules(nn.BatchNorm1d(3)), "running statistics"),
-        (lambda: _saved(at=()), "at must be rising numbers of steps from 0 to 5"),
-        (lambda: _saved(at=(6,)), "at must be rising"),
-        (lambda: _saved(decay=-0.1), "decay must be finite and not negative, got -0.1"),
     ],
 )
 def test_rules_and_stacks_that_make_no_sense_are_refused(make, message):

@@ -62,14 +62,3 @@ def test_isotropic_noise_has_the_same_length_and_other_directions(network):
     torch.testing.assert_close(turned.norm(dim=1), along.norm(dim=1))
     assert torch.linalg.matrix_rank(along) == SAMPLES - 1
     assert torch.linalg.matrix_rank(turned) > SAMPLES
-
-
-@pytest.mark.parametrize(
-    ("wrong", "match"),
-    [({"rate": 0.0}, "rate must be"), ({"batch_size": 6}, "at most the 5 samples"), ({"steps": 0}, "steps")],
-)
-def test_refusals(network, wrong, match):
-    stack, start, x, y = network
-    given = {"rate": RATE, "batch_size": SIZE, "steps": 1} | wrong
-    with pytest.raises(ValueError, match=match):
-        noisy_descent(stack, start, x, y, streams=[default_rng(1)], **given)

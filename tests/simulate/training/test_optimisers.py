@@ -1,6 +1,5 @@
 """Optimisers on quadratics against what can be enumerated or solved by hand."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -45,15 +44,6 @@ def test_the_second_moment_stands_still_at_the_limit(name: str, batch: int) -> N
     assert_allclose(np.trace(moment), 1.0)
     assert eigvalsh(moment)[0] > -1e-12
     assert optimisers.moment_radius(batches, 1.001 * rate) > 1 + 1e-6
-
-
-def test_population_rebuilds_its_samples() -> None:
-    matrices = samples(5, 7, 2)
-    found = optimisers.population(matrices)
-    half = found.basis @ found.factors
-    assert_allclose(half @ half.swapaxes(1, 2), matrices, atol=1e-12 * matrices.max())
-    assert found.factors.shape[2] == 2
-    assert_allclose(found.values, eigvalsh(matrices.mean(axis=0))[::-1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 5])  # a full batch is gradient descent
@@ -119,36 +109,3 @@ def test_contractions_known_by_hand(step: Any, expected: float) -> None:
     # a double root is good to the root of the rounding error
     assert_allclose(step_contraction(step, (0.5, 1.0, 2.0)), expected, rtol=1e-5)
     assert step_contraction(descent_step(0.25), (4.0,)) == 0  # done in one step
-
-
-FULL = optimisers.population(SETS["full"])
-BLOCK = Block((fixture(0, "a"),))
-
-
-def steps_of(**changed: Any) -> Any:
-    given = {"moment": np.eye(3), "rate": 0.1, "batch_size": 1, "runs": 1, **changed}
-    return optimisers.sgd_steps(BLOCK, SETS["full"], **given)
-
-
-@pytest.mark.parametrize(
-    ("ask", "message"),
-    [
-        *(
-            (
-                lambda b=b: optimisers.largest_stable_rate(FULL, b),
-                "batch_size must be from 1 to the 5 samples",
-            )
-            for b in (0.5, 6, math.nan)
-        ),
-        (lambda: optimisers.form_moments(FULL, [[1.0, 0.0]]), r"directions must be of shape \(k, 3\)"),
-        (lambda: steps_of(runs=0), "runs must be a positive integer"),
-        (lambda: steps_of(batch_size=6), "batch_size must be from 1 to the 5 samples"),
-        (lambda: steps_of(moment=np.eye(2)), r"moment must be of shape \(3, 3\), got \(2, 2\)"),
-        (lambda: steps_of(moment=-np.eye(3)), "moment must be positive semidefinite, got the eigenvalue -1"),
-        (lambda: optimisers.trial_directions(FULL, top=-1, heavy=2), "top and heavy must be non-negative"),
-        (lambda: step_contraction(descent_step(0.1), ()), "eigenvalues must hold at least one number"),
-    ],
-)
-def test_what_is_out_of_its_domain_is_refused(ask: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ask()

@@ -1,9 +1,7 @@
 """Full-batch gradient descent of stacked wide networks: its steps, its explosions and where they begin."""
 
 import dataclasses
-import math
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -163,32 +161,6 @@ def test_a_search_that_misses_the_limit_says_so() -> None:
     )
     assert calm.upper.isinf().all() and (calm.lower > limits / 9).all()
     assert (wild.lower == 0).all() and (wild.upper < limits * 1e4).all()
-
-
-ONE, TWO = torch.ones(2), torch.full((2,), 2.0)
-SEARCH = {"lower": ONE, "upper": TWO, "halvings": 1}
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"rates": torch.ones(2)}, r"rates must be of shape \(2, R\), got \(2,\)"),
-        ({"rates": torch.full((2, 1), math.nan)}, "rates must be finite and positive"),
-        ({"steps": 0}, "steps must be a positive integer, got 0"),
-        ({"sharpness_at": (2,)}, r"sharpness_at must be steps from 0 to 1, got \(2,\)"),
-        ({"targets": torch.ones(2, 4, 1)}, r"targets must be of shape \(2, 4, 2\), got \(2, 4, 1\)"),
-        ({"activation": "step"}, "activation must be one of relu, .*, got 'step'"),
-        ({**SEARCH, "upper": ONE}, "lower must be positive and less than upper"),
-        ({**SEARCH, "halvings": 0}, "halvings must be a positive integer, got 0"),
-    ],
-)
-def test_what_cannot_be_trained_is_refused(changed: dict[str, Any], message: str) -> None:
-    network, targets = networks()
-    given = {"activation": "relu", "targets": targets, "steps": 1, **changed}
-    asked = wide_training.critical_rates if "halvings" in changed else wide_training.descend
-    rates = {} if "halvings" in changed else {"rates": torch.ones(2, 1).double()}
-    with refusal(message):
-        asked(network, **{**rates, **given})
 
 
 def test_runs_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ SCORES = {
 @cache
 def many_networks(activation: str) -> list[tuple[Tensor, Tensor, Tensor]]:
     """Outputs, derivatives and activations of the first layer: by few signals, and of networks with all weights."""
-    count, sizes = 4000, {"widths": (4, 5, 6, 2), "samples": 2, "weight_variance": 1.7, "bias_variance": 0.4}
+    count, sizes = 2000, {"widths": (4, 5, 6, 2), "samples": 2, "weight_variance": 1.7, "bias_variance": 0.4}
     every = Block(tuple(stream(1, "all", Point(), i) for i in range(count)))
     networks = network_of(count, **sizes), signals.wide_network(every, **sizes)
     both = [passed(network, activation) for network in networks]

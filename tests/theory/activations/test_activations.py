@@ -131,18 +131,6 @@ def test_a_small_covariance_keeps_its_digits(b: float) -> None:
     assert_allclose(k.value(a, b, a - b).overlap, b * k.derivative(a, 0.0, a).overlap, rtol=3e-13)
 
 
-@pytest.mark.parametrize("d", [1e-3, 1e-5, 1e-9])
-def test_erf_quadrature_agrees_with_the_closed_form_where_differences_cancel(d: float) -> None:
-    e = activations.erf
-    generic, closed = (
-        NumericalKernels("e", e.function, e.derivative, e.second_derivative),
-        gaussian_kernels(e),
-    )
-    assert_allclose(generic.value(1.5, 1.5 - d, d), closed.value(1.5, 1.5 - d, d), rtol=1e-12)
-    assert_allclose(generic.derivative(1.5, 1.5 - d, d), closed.derivative(1.5, 1.5 - d, d), rtol=1e-12)
-    assert_allclose(generic.curvature(1.5, 1.5 - d, d), closed.curvature(1.5, 1.5 - d, d), rtol=1e-12)
-
-
 @pytest.mark.parametrize("slope", [0.0, 0.2])
 def test_arccosine_gap_matches_mpmath_where_it_cancels(slope: float) -> None:
     a = mp.mpf(2)

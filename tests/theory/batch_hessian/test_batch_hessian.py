@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from theory import learning_rates
 from theory.batch_hessian import (
     batch_eigenvalue,
     batch_ggn_eigenvalue,
@@ -195,3 +196,23 @@ def test_full_batch_is_exact_where_the_noise_of_one_sample_overflows() -> None:
     assert element_fluctuation(variance=1e200, **full) == 0
     assert second_order_eigenvalue(1.0, coefficient=1e200, **full) == 1
     assert batch_overlap(1.0, sigma=1e300, dim=10**9, **full) == 1
+
+
+ANY_SIZE = st.floats(-307, 307).map(lambda x: 10.0**x)
+
+
+@SETTINGS
+@given(
+    eigenvalue=st.floats(-3, 3).map(lambda x: 10.0**x), sigma=ANY_SIZE, dim=st.integers(1, 500), size=ANY_SIZE
+)
+def test_a_full_batch_has_no_noise(eigenvalue: float, sigma: float, dim: int, size: float) -> None:
+    full = {"batch_size": size, "dataset_size": size}
+
+    assert batch_eigenvalue(eigenvalue, sigma=sigma, dim=dim, **full) == eigenvalue
+    assert batch_overlap(eigenvalue, sigma=sigma, dim=dim, **full) == 1
+    assert batch_ggn_eigenvalue(eigenvalue, variance=sigma, dim=dim, **full) == eigenvalue
+    assert second_order_eigenvalue(eigenvalue, coefficient=sigma, **full) == eigenvalue
+    assert effective_batch_size(size, size) == math.inf
+    assert_allclose(
+        learning_rates.mean_square_limit(eigenvalue, noise=sigma, **full), 2 / eigenvalue, rtol=1e-15
+    )

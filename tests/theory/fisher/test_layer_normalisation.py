@@ -208,13 +208,6 @@ def test_expected_etas_are_those_of_correlated_chi_squares(outputs: int, bias: f
     assert_allclose(found, [one, own, *squares], rtol=1e-11)
 
 
-def test_expected_etas_of_identical_samples_are_those_of_one() -> None:
-    found = expected_etas("relu", depth=3, samples=9, outputs=8, weight_variance=0.0, bias_variance=0.5)
-    assert_allclose(found[1:], [found.eta2] * 3, rtol=1e-12)
-    single = expected_etas("relu", depth=3, samples=1, outputs=8, weight_variance=2.0, bias_variance=0.5)
-    assert_allclose(single[1:], [single.eta2] * 3, rtol=1e-12)
-
-
 def test_heavy_tails_have_no_expectation() -> None:
     found = {c: expected_etas(**RELU, samples=50, outputs=c) for c in (1, 2, 3, 4, 5, 6)}
     assert [math.isinf(found[c].eta1) for c in found] == [True] * 3 + [False] * 3

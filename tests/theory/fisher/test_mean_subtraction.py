@@ -12,9 +12,7 @@ from theory.activations import resolve
 from theory.fisher import (
     fluctuation_constants,
     gram_entry_variances,
-    kappas,
     loss_floor,
-    mean_subtracted_statistics,
 )
 from theory.order_parameters import propagate
 
@@ -64,17 +62,6 @@ def test_different_outputs_fluctuate_as_nested_sums_say() -> None:
     setting = {"depth": depth, "weight_variance": w, "bias_variance": b}
     one, two = (fluctuation_constants("erf", **setting, outputs=c).c2 for c in (1, 2))
     assert two / 2 - one == pytest.approx(total, rel=1e-9)
-
-
-def test_bounds_of_the_largest_mean_subtracted_eigenvalue() -> None:
-    m, t, c = 200, 100, 2
-    k, (c1, c2) = kappas(**RELU), fluctuation_constants(**RELU, outputs=c)
-    result = mean_subtracted_statistics(**RELU, width=m, samples=t, outputs=c)
-    spike = k.alpha * k.difference
-    assert_allclose(result.mean, 0.99 * c * k.difference / m, rtol=1e-13)
-    assert_allclose(result.lower, 2.0 * spike + c1, rtol=1e-13)
-    assert_allclose(result.upper**2, (c * 2.0 * spike**2 + c2) * m, rtol=1e-13)
-    assert c1 == pytest.approx(c2 / (c * spike), rel=1e-13)
 
 
 @pytest.mark.parametrize("name", NAMES)

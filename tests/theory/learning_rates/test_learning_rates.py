@@ -29,21 +29,6 @@ def test_sgd_limit_is_stable_for_the_batch_eigenvalue() -> None:
     assert rate[-1] == stability_limit(2.0)
 
 
-def test_mean_square_limit_keeps_the_squared_length_of_one_step() -> None:
-    """E |(I - a H_B) v|^2 = 1 over all batches of a small data set, with the variance of H_i v."""
-    rng = np.random.default_rng(3)
-    factors = rng.standard_normal((5, 4, 2))
-    matrices = factors @ factors.transpose(0, 2, 1)
-    values, vectors = np.linalg.eigh(matrices.mean(axis=0))
-    top = vectors[:, -1]
-    noise = (matrices @ top).var(axis=0, ddof=1).sum()
-    for batch in (1, 4):
-        rate = mean_square_limit(values[-1], noise=noise, batch_size=batch, dataset_size=5)
-        members = matrices if batch == 1 else (matrices.sum(axis=0) - matrices) / 4
-        lengths = [np.sum((top - rate * m @ top) ** 2) for m in members]
-        assert_allclose(np.mean(lengths), 1.0, rtol=1e-12)
-
-
 def test_momentum_of_the_largest_eigenvalues_is_in_range() -> None:
     rate, momentum, contraction = heavy_ball(1e308, 1e308 / 4)
     assert_allclose([rate * 1e308, momentum, contraction], [16 / 9, 1 / 9, 1 / 3])
@@ -119,22 +104,6 @@ def test_no_other_nesterov_is_faster(largest: float, smallest: float) -> None:
                 a * best.learning_rate, m * best.momentum, largest=largest, smallest=smallest
             )
             assert found > best.contraction * (1 - 1e-6)
-
-
-@pytest.mark.parametrize(("rate", "momentum"), [(0.33, 0.41), (1.7, 0.9), (0.05, 1.1)])
-def test_momentum_contracts_as_the_powers_of_its_step_on_either_eigenvalue(
-    rate: float, momentum: float
-) -> None:
-    """Spectral radius of the two-step recursion: x -> (1 + m) y - m y', with the gradient at one or the other."""
-    ends = (1.7, 0.05)
-    ball = [[[1 + momentum - rate * h, -momentum], [1.0, 0.0]] for h in ends]
-    ahead = [[[(1 + momentum) * (1 - rate * h), -momentum * (1 - rate * h)], [1.0, 0.0]] for h in ends]
-    size = {"largest": ends[0], "smallest": ends[1]}
-    for law, steps in (
-        (learning_rates.heavy_ball_contraction, ball),
-        (learning_rates.nesterov_contraction, ahead),
-    ):
-        assert_allclose(law(rate, momentum, **size), np.abs(np.linalg.eigvals(steps)).max(), rtol=1e-12)
 
 
 def test_best_nesterov_at_its_ends() -> None:

@@ -43,26 +43,6 @@ def test_information_plus_noise_outlier_solves_its_determinant_equation(q: float
         assert_allclose(spike * z * g * (q * g + (1 - q) / z), 1.0, rtol=1e-9)
 
 
-@pytest.mark.parametrize("q", [0.1, 1.0, 4.0])
-def test_information_plus_noise_overlap_is_the_residue(q: float) -> None:
-    """|<u', u>|^2 = -2 phi(rho) / (theta^2 D'(rho)), D = phi phi~, rho = sqrt(z), theta^2 = spike."""
-    law = MarchenkoPastur(q=q, variance=1.3)
-
-    def phi(rho: float) -> float:
-        return float(rho * law.stieltjes(rho**2))
-
-    def product(rho: float) -> float:
-        return phi(rho) * (q * phi(rho) + (1 - q) / rho)
-
-    for spike in np.array([1.5, 4.0]) * math.sqrt(q) * 1.3:
-        top = information_plus_noise(spike, q=q, variance=1.3)
-        rho = math.sqrt(top.eigenvalue)
-        h = 1e-3 * (rho - math.sqrt(top.edge))
-        f = [product(rho + k * h) for k in (-2, -1, 1, 2)]
-        derivative = (f[0] - 8 * f[1] + 8 * f[2] - f[3]) / (12 * h)
-        assert_allclose(top.overlap, -2 * phi(rho) / (spike * derivative), rtol=1e-6)
-
-
 LAWS = [Semicircle(sigma=0.7)] + [MarchenkoPastur(q=q, variance=1.4) for q in (0.1, 1.0, 4.0)]
 
 
@@ -70,6 +50,7 @@ LAWS = [Semicircle(sigma=0.7)] + [MarchenkoPastur(q=q, variance=1.4) for q in (0
 def test_any_law_reproduces_the_closed_forms(law: Any) -> None:
     spike = np.array([0.0, 0.1, 0.5, 1.0, 3.0, 9.0, 40.0])
     if isinstance(law, Semicircle):
+        spike = np.append(spike, -spike[1:])
         closed = additive_wigner(spike, sigma=law.sigma)
     else:
         closed = additive_wishart(spike, q=law.q, variance=law.variance)
@@ -80,11 +61,6 @@ def test_any_law_reproduces_the_closed_forms(law: Any) -> None:
 
 
 def test_any_law_at_its_lower_edge() -> None:
-    spike = np.array([-0.3, -0.9, -5.0])
-    general, closed = additive(spike, Semicircle(sigma=0.7)), additive_wigner(spike, sigma=0.7)
-    for name in ("eigenvalue", "overlap", "threshold", "edge", "visible"):
-        assert_allclose(getattr(general, name), getattr(closed, name), rtol=1e-12)
-
     law = MarchenkoPastur(q=0.25, variance=1.0)
     low = additive([-0.2, -0.25, -1.0], law)
     assert_array_equal(low.visible, [False, False, True])  # threshold -sqrt(q) (1 - sqrt(q))
@@ -195,15 +171,3 @@ def test_outliers_of_any_law_leave_the_edge_smoothly(law: Any) -> None:
     assert not outliers.additive(threshold * (1 - 1e-9), law).visible
     assert above.visible and 0 <= above.overlap < 1e-3
     assert 0 <= above.eigenvalue - at.edge <= 1e-8 * size
-
-
-@SETTINGS
-@given(law=compound, spike=st.floats(0.01, 100), unit=st.sampled_from([0.25, 8.0]))
-def test_mirror_and_unit_of_any_jumps(law: CompoundFreePoisson, spike: float, unit: float) -> None:
-    mirrored = CompoundFreePoisson(rate=law.rate, jumps=-unit * np.array(law.jumps), weights=law.weights)
-    top, bottom = outliers.additive(spike, law), outliers.additive(-unit * spike, mirrored)
-    size = unit * max(spike, *map(abs, law.edges))
-
-    assert_allclose(bottom.eigenvalue, -unit * top.eigenvalue, rtol=1e-10, atol=1e-12 * size)
-    assert_allclose(bottom.threshold, -unit * top.threshold, rtol=1e-10, atol=1e-12 * size)
-    assert_allclose(bottom.overlap, top.overlap, rtol=0, atol=1e-7)

@@ -4,7 +4,6 @@ import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import integrate
 
 from theory import outliers, softmax, zone
 
@@ -76,28 +75,6 @@ def test_matched_rate_keeps_the_path_at_the_matching_temperature(alpha: float) -
     assert_allclose(paths[1], paths[0], rtol=1e-11)
 
 
-def test_lower_edge_is_where_the_two_norms_cross() -> None:
-    G, H = (np.linalg.norm(part, 2) for part in parts(WEIGHTS, np.full(3, 1 / 3)))
-    edge = zone.lower_edge(G, H, depth=3)
-    factors = zone.curvature_factors(edge, depth=3)
-
-    assert_allclose(factors.gauss_newton * G, factors.h_term * H, rtol=1e-14)
-    assert_allclose(zone.lower_edge(32.0, 1.0, depth=5), 0.5, rtol=1e-15)
-
-
-@pytest.mark.parametrize("alpha", [8.0, 20.0])
-def test_near_tie_weight_is_the_integral_over_gaps(alpha: float) -> None:
-    """Exponential gaps of density 0.8 e^{-0.8 g}; f' / f = -0.8 sets the error."""
-    scale = alpha**2 / 1.5
-    exact = (
-        integrate.quad(lambda u: 0.8 * np.exp(-0.8 * u / scale) / (4 * np.cosh(u / 2) ** 2), 0, 60)[0] / scale
-    )
-    found = zone.near_tie_weight(alpha, gap_density=0.8, depth=2, temperature=1.5)
-
-    assert_allclose(found, exact, rtol=2 * 0.8 / scale)
-    assert found > exact
-
-
 def test_upper_edge_is_where_one_sample_is_left_within_reach() -> None:
     """The smallest of N gaps, in 2000 draws, is 1/(N f(0)) on average: alpha_high to the power -L."""
     rng = np.random.default_rng(0)
@@ -145,13 +122,6 @@ def test_gradient_of_the_loss_at_the_matched_temperature() -> None:
     a = 1.7
     factor = zone.homogeneous_factor(a, depth=3, order=1, temperature=a**3)
     assert_allclose(gradient(a * WEIGHTS, a**3), factor * gradient(WEIGHTS, 1.0), rtol=1e-13)
-
-
-def test_curvature_factors_are_made_of_them() -> None:
-    at = {"depth": 5, "temperature": [0.7, 2.0]}
-    factors = zone.curvature_factors(1.3, **at)
-    assert_allclose(factors.gauss_newton, zone.homogeneous_factor(1.3, order=1, **at) ** 2, rtol=1e-14)
-    assert_allclose(factors.h_term, zone.homogeneous_factor(1.3, order=2, **at), rtol=1e-14)
 
 
 def test_euler_on_the_model_and_as_derivative_of_a_power() -> None:

@@ -164,7 +164,7 @@ def test_a_small_budget_leaves_it_undecided() -> None:
 
 @pytest.mark.parametrize("quantity", ["trace", "frobenius norm", "density", "operator", "eigenvalues"])
 def test_intervals_hold_the_true_value(quantity: str) -> None:
-    """Over 60 seeds each; of 100 an interval may miss one, and none does."""
+    """Over 24 seeds each; of 100 an interval may miss one, and none does."""
     true = dense(of=wide)
     claimed: Any = {
         "trace": true.trace(),
@@ -173,7 +173,7 @@ def test_intervals_hold_the_true_value(quantity: str) -> None:
         "operator": true + 0.1 * torch.eye(len(true)),
         "eigenvalues": eigenvalues(wide)[:2],
     }[quantity]
-    for seed in range(60):
+    for seed in range(24):
         found = certify(claimed, wide(), quantity=quantity, budget=100, seed=seed)
         off = float((claimed - true).norm() / true.norm()) if quantity == "operator" else 0.0
         assert found.deviation[0] <= off + 1e-9 and off <= found.deviation[1], (seed, found)
@@ -183,7 +183,7 @@ def test_intervals_hold_the_true_value(quantity: str) -> None:
 def test_intervals_hold_before_convergence(which: str) -> None:
     values = eigenvalues(wide)
     true = {"LA": values[:3], "SA": values[-3:], "LM": values[np.argsort(-np.abs(values))[:3]]}[which]
-    for seed in range(30):
+    for seed in range(12):
         found = certify(true, wide(), which=which, budget=26, tolerance=1e-6, seed=seed)
         assert found.verdict == "undecided" and found.deviation[0] == 0.0, (seed, found)
 
@@ -240,13 +240,3 @@ def test_refusals(claimed: Any, options: dict[str, Any], message: str) -> None:
         certify(claimed, objective(), **options)
     with refusal("certify"):
         certify(1.0, small_net(nn.Tanh()))  # type: ignore[arg-type]
-
-
-def test_the_result_is_shown_in_a_few_lines() -> None:
-    found = losscurv.certify(N * eigenvalues()[:1], objective())
-    lines = repr(found).splitlines()
-    assert lines[0].startswith(
-        "Certificate: eigenvalues of hessian wrong by at least 8: equals the value times N = 9"
-    )
-    assert lines[1].endswith(f"({found.passes:g} passes, probability 0.99)") and len(lines) == 4
-    assert found.to_dict()["verdict"] == "wrong"

@@ -1,6 +1,5 @@
 """Property claims: counterexamples are found, shrunk and believed only after four times the replicates."""
 
-import dataclasses
 import importlib
 import math
 from pathlib import Path
@@ -291,9 +290,3 @@ def test_the_shrunk_example_is_told_with_the_lines_that_reproduce_and_keep_it() 
     assert f"rerun       {row.rerun}" in told and "--claim paper/exact --seed 1" in row.rerun
     kept = next(line.split(maxsplit=1)[1] for line in told.splitlines() if line.startswith("  keep"))
     assert eval(kept.removeprefix("failed="), {"Point": Point}) == (Point(n=17, flag=False),)
-
-
-def test_the_claim_at_an_example_says_what_the_property_says() -> None:
-    told = dataclasses.replace(statistical(), says="A sentence.", reads="x^2")
-    at = told.claim_at(Point(n=400, flag=False))
-    assert (at.says, at.reads) == ("A sentence.", "x^2")

@@ -36,6 +36,7 @@ from verify.results import Results, load, save
 from verify.running.workers import FEW, open_map
 
 FIRST, LARGEST, ELEMENTS = 700_000, 3_000_000, 20_000
+ACTIVE = {"script", "iframe", "object", "embed", "img", "base", "form", "foreignobject", "animate"}
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
 NOTHING: dict[str, Any] = {
     part: [] for part in ("rows", "runs", "inventory", "planted", "derivations", "observations")
@@ -44,10 +45,14 @@ NOTHING: dict[str, Any] = {
 
 
 class Page(HTMLParser):
-    """Collects what the tests ask for, and that every element is closed in its turn."""
+    """Collects what the tests ask for, and that every element is closed in its turn.
 
-    def __init__(self, text: str) -> None:
+    What could act on a page are scripts, handlers and links that do not match the pattern.
+    """
+
+    def __init__(self, text: str, within: str = "#.*|data:,") -> None:
         super().__init__(convert_charrefs=True)
+        self.within, self.acting = within, list[str]()
         self.open: list[str] = []
         self.ids: list[str] = []
         self.links: list[tuple[str, str]] = []
@@ -62,6 +67,10 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         self.tags[tag] += 1
+        self.acting += [tag] if tag in ACTIVE else []
+        for name, value in attrs:
+            leaves = name.endswith("href") and not re.fullmatch(self.within, value or "", re.DOTALL)
+            self.acting += [f"{tag} {name}={value}"] if leaves or name.startswith("on") else []
         self.ids += [values["id"]] if "id" in values else []
         self.links += [(values["href"], values.get("aria-label", ""))] if tag == "a" else []
         at = (

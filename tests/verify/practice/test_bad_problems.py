@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from simulate import _memory
 from tests.refusals import refusal
 from tests.verify.practice.user_models import N, load, save
-from verify import cli
 from verify.practice.loading import load_problem, problem
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -203,19 +202,3 @@ def test_a_loss_that_says_it_is_a_sum_is_one() -> None:
 
     assert_allclose(total.objective.value(), 12 * mean.objective.value(), rtol=1e-5)
     assert (mean.unit, total.unit) == (1.0, 6.0)
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["--model", "user_net.py:stops"], "cannot be built"),
-        (["--model", "user_net.py:net", "--samples", "0"], "--samples must be at least 1, got 0"),
-        (["--model", "user_net.py:net", "--batch-size", "-1"], "--batch-size must be at least 1"),
-    ],
-)
-def test_the_command_ends_in_one_line(capsys: Any, words: list[str], line: str) -> None:
-    assert cli.main(["measure", *words, "--data", "data.npz"]) == 2
-
-    out, err = capsys.readouterr()
-    assert not out and line in err.splitlines()[-1]
-    assert not list(Path().glob("losscurv*"))

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from simulate.objectives import heads
 from tests.refusals import refusal
-from tests.simulate.objectives.language import CausalModel, V, batch, tokens
+from tests.simulate.objectives.language import CausalModel, V, batch
 from verify.practice import plan
 from verify.practice.loading import load_problem, problem
 from verify.practice.measure import measure_problem
@@ -214,20 +214,3 @@ def test_logits_by_chunks_are_measured_as_all_at_once(monkeypatch: pytest.Monkey
     assert_allclose(found.noise.row.value, plain.noise.row.value, rtol=1e-8)
     seen = [vars(each.zone.softmax) for each in (found, plain)]
     assert seen[0] == pytest.approx(seen[1], rel=1e-12)
-
-
-def test_the_field_is_handed_on() -> None:
-    class Both(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.body = CausalModel()
-
-        def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-            logits = self.body(ids)["logits"]
-            return logits * 0, logits
-
-    data = tokens(), tokens(1)
-    found = problem(Both(), data, field=1, dtype="float64")
-    assert found.outputs == (11, 6)
-    assert measure_problem(found, top=1).loss.value == pytest.approx(found.objective.value())
-    assert plan.plan_problem(found, [2], steps=4).samples == 5

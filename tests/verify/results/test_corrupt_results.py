@@ -84,15 +84,10 @@ FAR = "have places on its axis, all of a size that can be drawn"
 @pytest.mark.parametrize(
     ("path", "value", "complaint"),
     [
-        ("schema", float(SCHEMA), "results.schema must be a int, got a float"),
         ("extra", 1, "results must have the fields suite, rows"),
         ("rows", [RAW["rows"][0]] * 2, "results must have rows with different ids"),
         ("rows.0", [], r"results.rows\[0\] must have the fields id, claim"),
-        ("rows.0.verdict", 3, r"results.rows\[0\].verdict must be a str, got a int"),
-        ("rows.0.surprise", 0, r"results.rows\[0\].surprise must be a bool"),
-        *(("rows.0.points.0.lower", value, r"points\[0\].lower must be a float") for value in ("low", None, True, [1])),
         ("rows.0.points.0.lower", 10**400, "too large"),
-        ("rows.0.points.0.replicates", 1.5, r"points\[0\].replicates must be a int"),
         ("rows.0.points.0.inputs", {"y": "z"}, r"points\[0\].inputs.y must be a float"),
         ("rows.0.points.0.looks", {"measured": []}, "looks must have the fields replicates, measured"),
         ("rows.0.points.0.looks.upper", 3, "looks.upper must be a list, got a int"),
@@ -102,12 +97,10 @@ FAR = "have places on its axis, all of a size that can be drawn"
         *(("rows.0.curves.0.x.3", value, FAR) for value in ("nan", "inf", 5e-324, -1e300)),
         *(("rows.0.curves.0.predicted", value, "have one value for each place") for value in ([1.0], [])),
         ("rows.0.curves.0.rivals", {"r": [1.0] * 200}, "have one value for each place"),
-        ("suite.replicates", "7", "results.suite.replicates must be a int"),
         ("suite.host", {"wall_seconds": "long"}, "have a host with another sort of wall_seconds"),
         ("suite.host", {"packages": ["numpy"]}, "another sort of packages"),
         *(("suite.host", {"deep": json.loads("[" * n + "]" * n)}, "nested at most 16 deep") for n in (18, 900)),
         ("derivations", [{"name": "x"}], "have a name and a statement in each of its derivations"),
-        ("runs.0.parameters", None, r"runs\[0\].parameters must be a dict"),
         ("observations", RAW["observations"][:1] * 2, "observations with ids of their own"),
         ("observations.0.id", RAW["rows"][0]["id"], "observations with ids of their own"),
         ("observations.0.replicates", -1, "replicates must be at least 0"),
@@ -121,6 +114,20 @@ def test_what_does_not_fit_is_named(tmp_path: Path, path: str, value: Any, compl
     raw = small()
     place(raw, path, value)
     refused(tmp_path, raw, rf"is corrupt: .*{complaint}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"), [(str, (3, None)), (bool, (0, "x")), (float, ("low", None, True, [1])), (int, (1.5, "7", True))]
+)  # fmt: skip
+def test_a_value_of_another_type_is_named(tmp_path: Path, kind: type, wrong: tuple[Any, ...]) -> None:
+    free = {"parameters", "at", "host", "derivations", "left_out", "withdrawn"}
+    found = (path for path, leaf in leaves(small()) if type(leaf) is kind and isinstance(path[-1], str))
+    places = alike(path for path in found if not {*path} & free)
+    assert places
+    for path, value in itertools.product(places, wrong):
+        raw = small()
+        place(raw, path, value)
+        refused(tmp_path, raw, rf"{path[-1]}.* must |schema")
 
 
 @pytest.mark.parametrize(

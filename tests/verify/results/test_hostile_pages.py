@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import html.parser
 import random
 import re
 import time
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
+from tests.verify.page.test_pages import Page
 from tests.verify.results.hostile_files import RAW, leaves, place, read, small
 from tests.verify.results.sample_results import sample
 from verify.cli import main
@@ -76,25 +76,6 @@ def test_any_values_are_drawn_or_refused(tmp_path: Path, seed: int) -> None:
 # --- the page
 
 
-class Page(html.parser.HTMLParser):
-    """Parser that collects what could act on a page: scripts, handlers and links that leave it."""
-
-    def __init__(self, text: str, links: str = "#.*|data:,") -> None:
-        super().__init__(convert_charrefs=True)
-        self.found: list[str] = []
-        self.links = links
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in ("script", "iframe", "object", "embed", "img", "base", "form", "foreignobject", "animate"):
-            self.found.append(tag)
-        for name, value in attrs:
-            if name.startswith("on") or (
-                name.endswith("href") and not re.fullmatch(self.links, value or "", re.DOTALL)
-            ):
-                self.found.append(f"{tag} {name}={value}")
-
-
 def replaced(record: Any, change: Callable[[str], str]) -> Any:
     """The record with each of its texts, at any depth, changed, but for words of which only some are read."""
     if isinstance(record, str):
@@ -147,13 +128,13 @@ def test_no_text_of_a_results_file_acts_on_any_page(tmp_path: Path, all_fields: 
         assert re.fullmatch(r"report\.html|about\.html|cards/[A-Za-z0-9][A-Za-z0-9.-]*\.html", name)
         bare = OWN_FORM.sub("", page).replace("</form>", "")
         text = without_own_script(page) if name == "report.html" else bare
-        assert Page(text, OWN_LINKS).found == [] and "<script" not in text.lower()
+        assert Page(text, OWN_LINKS).acting == [] and "<script" not in text.lower()
         assert page.encode("utf-8") and not re.search("[\x00-\x08\x0e-\x1f\ud800-\udfff]", page)
 
 
 def test_the_test_of_the_page_sees_what_acts() -> None:
-    text = '<p onclick="x"><script></script><a href="javascript:x"></a><a href="#x"></a><mi href="http://x"/>'
-    assert Page(text).found == ["p onclick=x", "script", "a href=javascript:x", "mi href=http://x"]
+    text = '<p onclick="x"><script></script><a href="javascript:x"></a><a href="#x"></a><mi href="http://x"/></p>'
+    assert Page(text).acting == ["p onclick=x", "script", "a href=javascript:x", "mi href=http://x"]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +153,7 @@ def test_the_test_of_the_page_sees_what_acts() -> None:
 def test_a_formula_stays_a_formula(latex: str) -> None:
     started = time.process_time()
     made = str(formula(latex))
-    assert made.startswith('<code class="latex">') and Page(made).found == []
+    assert made.startswith('<code class="latex">') and Page(made).acting == []
     assert time.process_time() - started < 1.0
 
 
