@@ -23,7 +23,7 @@ outputs of sample i, and is not the matrix of a batch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,9 +37,6 @@ from simulate.modules.sample_parts import Pair, finite_derivatives, parts
 from simulate.objectives import Objective
 from simulate.objectives.derivatives import graph_nodes
 from simulate.operators import h_term
-
-Score = Callable[[Sequence[Pair], Tensor], Tensor]
-"""Function of the pairs and signs of n samples to numbers (n, c)."""
 
 
 class SampleGrams(NamedTuple):
@@ -81,7 +78,11 @@ def trace_gauss_newton(objective: Objective) -> float:
     >>> round(trace_gauss_newton(line), 9)
     26.0
     """
-    return objective.share * float(_scores(objective, _trace, 1, lengths=True).sum())
+    total = 0.0
+    with objective.ranks.together("samples"), objective.measured(), torch.enable_grad():
+        for part in parts(objective, lengths=True):
+            total += _trace(part.pairs, part.signs) if part.pairs else 0.0
+    return objective.share * objective.ranks.sum(total)
 
 
 def trace_hessian(objective: Objective) -> float:
@@ -144,20 +145,9 @@ def curved_tensors(objective: Objective) -> Iterator[str]:
             yield name
 
 
-def _scores(objective: Objective, score: Score, columns: int, *, lengths: bool = False) -> NDArray[Any]:
-    """Return numbers (N, columns) of the samples; with `lengths` the score needs only lengths of gradients."""
-    found = [np.zeros((0, columns))]
-    with objective.ranks.together("samples"), objective.measured(), torch.enable_grad():
-        for part in parts(objective, lengths=lengths):
-            none = not part.pairs
-            scores = torch.zeros(len(part.signs), columns) if none else score(part.pairs, part.signs)
-            found.append(scores.detach().cpu().double().numpy())
-    return objective.ranks.rows(np.concatenate(found))
-
-
-def _trace(pairs: Sequence[Pair], signs: Tensor) -> Tensor:
+def _trace(pairs: Sequence[Pair], signs: Tensor) -> float:
     squares = torch.stack([_squares(*pair).double() for pair in pairs]).sum(0)
-    return finite_derivatives((squares * signs).sum(1, keepdim=True))
+    return float(finite_derivatives((squares * signs).sum(1)).sum())
 
 
 def _squares(left: Tensor, right: Tensor) -> Tensor:
