@@ -161,7 +161,7 @@ CLAIMS = (
         margin=0.2,
         relative=False,
         margin_reason="the exponent is measured on 60 epochs, and a run is finite; the readings are always and never",
-        pilot="the sizes, the rates, the displacement and the loss that counts: 48 networks with other seeds",
+        pilot="the sizes, the rates, the displacement and the loss that counts: 32 networks with other seeds",
         rivals={
             "where the rate exceeds 2 over the largest eigenvalue": lambda _: 0.0,
             "at any of these rates": lambda _: 1.0,
