@@ -1,8 +1,8 @@
 """Pictures of the laws, with the code that draws them.
 
 Each picture shows a law as a line and fresh random draws as points. The code above a picture draws it in
-seconds with public calls. Verdicts are in the [report](../verdicts.md); `losscurv plot --claim ID` draws the figure
-of any of its claims.
+seconds with public calls. The command `losscurv gallery` draws figures of claims that it judges first, with rivals
+and intervals; verdicts are in the [report](../verdicts.md).
 """
 
 import matplotlib.pyplot as plt

@@ -172,6 +172,7 @@ def _parser() -> argparse.ArgumentParser:
         "files", nargs=2, metavar="RESULTS.JSON", help="results file of a run, or its folder"
     )
     _add_plot(commands)
+    _add_gallery(commands)
     practice.add(commands, _command)
     return parser
 
@@ -254,11 +255,24 @@ def _add_plot(commands: Any) -> None:
     )
 
 
-def _add_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
+def _add_gallery(commands: Any) -> None:
+    parser = _command(
+        commands, "gallery", _gallery, "draw pictures of laws against simulations", "[PICTURE ...]"
+    )
+    add, folder = parser.add_argument, "losscurv-gallery"
+    add("names", nargs="*", metavar="PICTURE", help="pictures to draw (default: all); --list names them")
+    add("--list", action="store_true", help="name the pictures with their claims and draw nothing")
+    add("--output", metavar="FOLDER", default=folder, help=f"folder for the pictures (default: {folder})")
+    _add_options(parser, only=("--seed", "--device", "--data", "--workers"))
+
+
+def _add_options(
+    parser: argparse.ArgumentParser, *, only: Sequence[str] = (), without: Sequence[str] = ()
+) -> None:
     from verify.running.options import OPTIONS
 
     for flag, keywords in OPTIONS:
-        if flag not in without:
+        if flag not in without and (flag in only or not only):
             parser.add_argument(flag, **keywords)
 
 
@@ -475,6 +489,29 @@ def _plot_one(options: argparse.Namespace) -> int:
     )  # fmt: skip
     plots.save_as(figure, out)
     print(f"figure: {escaped(str(out))}")
+    return AS_EXPECTED
+
+
+def _gallery(options: argparse.Namespace) -> int:
+    from simulate.monte_carlo import default_workers
+    from verify import reporting
+    from verify.page import plots
+    from verify.running.options import require_writable
+
+    chosen, folder = reporting.pictures(options.names), Path(options.output)
+    if options.list:
+        print("\n".join(f"{name:18}{claim}" for name, claim in chosen.items()))
+        return AS_EXPECTED
+    require_writable(folder, "--output")
+    asked = {name: getattr(options, name) for name in ("seed", "device", "data")}
+    with Heartbeat(_say, "judging the claims of the pictures"):
+        found = reporting.report(
+            [*chosen.values()], workers=options.workers or default_workers(), **asked
+        )
+    _line("", "")
+    for name, claim in chosen.items():
+        plots.save_as(reporting.plot(found, claim), folder / f"{name}.png")
+        print(f"{escaped(str(folder / name))}.png  {claim}", flush=True)
     return AS_EXPECTED
 
 

@@ -26,6 +26,19 @@ AS_READ = " [as our copy reads]"
 FEW = 4
 """Ids that an error proposes."""
 
+PICTURES = {
+    "semicircle": "granziol2022/semicircle",
+    "marchenko-pastur": "granziol2022/theorem-7-edge",
+    "transition": "granziol2022/theorem-10",
+    "batch-size": "granziol2022/theorem-4",
+    "network": "granziol2022/real-batches",
+    "rates-in-training": "granziol2022/sgd-rates-clean-linear-then-flat",
+    "fisher-width": "karakida2019/growth",
+    "excess-law": "vysogorets2024/excess-by-scale",
+    "gradient": "vysogorets2024/logit-gradients",
+}
+"""Claims and observations of the pictures of ``losscurv gallery``, by name."""
+
 
 def report(
     claim: str | Sequence[str] = (),
@@ -98,6 +111,22 @@ def report(
     if request.report_dir is not None:
         publish(results, request.report_dir, request.settings.workers, one_file=one_file)
     return results
+
+
+def pictures(names: Sequence[str]) -> dict[str, str]:
+    """Return the claims of these pictures of `PICTURES`, all of them if none is named.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown.
+    """
+    for name in names:
+        if name not in PICTURES:
+            raise ValueError(
+                f"picture must be one of {', '.join(PICTURES)}, got {name!r}{did_you_mean(name, PICTURES)}"
+            )
+    return {name: PICTURES[name] for name in names or PICTURES}
 
 
 def publish(results: Results, folder: Path, workers: int, *, one_file: bool = False) -> Path:

@@ -28,7 +28,7 @@ from verify.running.request import requested
 
 __all__ = ["elsewhere", "plant"]
 
-COMMANDS = ("report", "claims", "estimate", "compare", "plot", "replay", "measure", "plan")
+COMMANDS = ("report", "claims", "estimate", "compare", "plot", "gallery", "replay", "measure", "plan")
 
 Printed = pytest.CaptureFixture[str]
 
@@ -291,6 +291,7 @@ def test_help_and_version(capsys: Printed) -> None:
         ("report beyond/right", "--claim beyond/right"),
         ("plot --claim edge/level", "edge/levels"),
         ("measure --modle net.py:build --data digits", "--model"),
+        ("gallery netwrok", "network"),
         ("estimate softmax.gama 0.5,0.5", "softmax.gamma"),
         ("estimate outlier --list", "outliers"),
     ],

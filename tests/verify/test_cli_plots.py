@@ -1,4 +1,4 @@
-"""``losscurv plot --claim``: one figure into one file."""
+"""``losscurv plot --claim``, one figure into one file, and ``losscurv gallery``, several."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +9,7 @@ from tests.refusals import refusal
 from tests.verify.command_line import elsewhere
 from tests.verify.results.sample_results import sample
 from verify import reporting, results
+from verify.claims import registry
 from verify.cli import main
 from verify.page import main as pages_main
 from verify.page.canvas import Scale, dress
@@ -109,3 +110,14 @@ def test_what_cannot_be_drawn_is_one_clear_line(
     assert main(["plot", *(stored if word == "STORED" else word for word in words)]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("losscurv: ") and said in last and len(last) < 600
+
+
+def test_the_gallery_judges_claims_and_draws_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(reporting.PICTURES.values()) <= {c.id for c in (*registry.claims(), *registry.observations())}
+    assert main(["gallery", "--list"]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in reporting.PICTURES)
+    assert main(["gallery", "semicircle", "--workers", "1", "--seed", "7", "--output", "drawn"]) == 0
+    assert Path("drawn/semicircle.png").read_bytes().startswith(b"\x89PNG")
+    with refusal("picture must be one of semicircle, .*, got 'circle'"):
+        reporting.pictures(["circle"])
