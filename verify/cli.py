@@ -505,9 +505,7 @@ def _gallery(options: argparse.Namespace) -> int:
     require_writable(folder, "--output")
     asked = {name: getattr(options, name) for name in ("seed", "device", "data")}
     with Heartbeat(_say, "judging the claims of the pictures"):
-        found = reporting.report(
-            [*chosen.values()], workers=options.workers or default_workers(), **asked
-        )
+        found = reporting.report([*chosen.values()], workers=options.workers or default_workers(), **asked)
     _line("", "")
     for name, claim in chosen.items():
         plots.save_as(reporting.plot(found, claim), folder / f"{name}.png")
