@@ -35,7 +35,7 @@ PICTURES = {
     "rates-in-training": "granziol2022/sgd-rates-clean-linear-then-flat",
     "fisher-width": "karakida2019/growth",
     "excess-law": "vysogorets2024/excess-by-scale",
-    "gradient": "vysogorets2024/logit-gradients",
+    "gradient": "vysogorets2024/mean-gradient-norm",
 }
 """Claims and observations of the pictures of ``losscurv gallery``, by name."""
 
