@@ -264,7 +264,7 @@ PERCEPTRONS = Experiment(
         Point(classes=9, samples=90, loss="cross-entropy", outward_std=0.03, **LAYER),
         Point(classes=21, samples=22, loss="cross-entropy", outward_std=0.03, **LAYER),
     ),
-    budget=512,
+    budget=1024,
     seconds=0.39,
 )
 NEURON_NUMBERS = Experiment(
