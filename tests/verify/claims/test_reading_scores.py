@@ -69,13 +69,6 @@ def test_a_network_scaled_far_down_is_the_one_with_uniform_outputs() -> None:
     assert 1e-8 < apart < 1e-2
 
 
-def test_unbalanced_priors_fall_to_their_imbalance() -> None:
-    found = np.sort(priors._prior(default_rng(0), 10, Point(imbalance=100)))
-    assert_allclose(found[-1] / found[0], 100)
-    assert_allclose(np.diff(np.log(found)), np.log(100) / 9)
-    assert_allclose(priors._prior(default_rng(0), 10, Point(samples=3)).sum(), 1)
-
-
 def test_gradients_of_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     point = Point(images="digits", samples=20, pooling="average")
     whole = priors.unrelated(block(1), point)
@@ -87,8 +80,6 @@ def test_gradients_of_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_mean_over_networks_draws_each_anew_from_the_stream_of_its_replicate() -> None:
     point = Point(widths=(4,), networks=(3,))
-    found = by_width(block(2), point, lambda several, n: {"x": several.normal(n)[:, 1]}, at_once=True)["x"][
-        :, 0
-    ]
+    found = by_width(block(2), point, lambda several, n: {"x": several.normal(n)[:, 1]})["x"][:, 0]
     expected = [rng.standard_normal((3, 4))[:, 1].mean() for rng in block(2).streams]
     assert_allclose(found, expected)

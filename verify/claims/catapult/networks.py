@@ -43,7 +43,10 @@ def largest_rates_of_perceptrons(block: Block, point: Point) -> Arrays:
     samples = centred_images(block, point)
     start = normal_perceptrons(block, (*(WIDTH,) * (point.hidden + 1), 10), point.weight_variance)
     stack = stacks.Perceptrons(point.activation, "squared error", bias=False)
-    x, _ = samples.at(torch.arange(len(block)), torch.arange(samples.each).expand(len(block), -1))
+    every, here = len(block), block.device
+    x, _ = samples.at(
+        torch.arange(every, device=here), torch.arange(samples.each, device=here).expand(every, -1)
+    )
     # where targets are the outputs, the Hessian of the squared error is the Gauss-Newton matrix
     curvature = edges.top_eigenvalues(
         stack, start, x, stack.outputs(start, x), steps=PRODUCTS, start=start

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -36,10 +35,9 @@ WEIGHTS = {"weight_variance": 1.7, "bias_variance": 0.4}
 """Neither matters, which is a claim below."""
 
 
-def normed_network(
-    block: Block, *, widths: tuple[int, ...], samples: int, draw: Callable[..., Any] = signals.wide_network
-) -> Any:
-    """Networks whose hidden layers are to be normalised."""
+def normed_network(block: Block, *, widths: tuple[int, ...], samples: int, lazy: bool = False) -> Any:
+    """Networks whose hidden layers are to be normalised; of `lazy` ones only what signals meet is drawn."""
+    draw = few_signals.LazyNetwork if lazy else signals.wide_network
     return draw(block, widths=widths, samples=samples, **WEIGHTS)
 
 
@@ -49,7 +47,7 @@ def _moments(p: Point) -> middle_normalisation.BatchNormMoments:
 
 def _signals(block: Block, point: Point, *hidden: int) -> Any:
     sizes: dict[str, Any] = {"widths": (*hidden, 1), "samples": point.samples}
-    network = normed_network(block, **sizes, draw=few_signals.LazyNetwork)
+    network = normed_network(block, **sizes, lazy=True)
     return batch_normed.batch_normed_signals(network, point.activation)
 
 

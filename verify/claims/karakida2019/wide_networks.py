@@ -42,9 +42,13 @@ def network_of(
     samples: int | None = None,
     outputs: int | None = None,
     widths: tuple[int, ...] = (),
-    draw: Callable[..., Any] = signals.wide_network,
+    lazy: bool = False,
 ) -> Any:
-    """Random networks with inputs; sizes of the point if not given."""
+    """Random networks with inputs; sizes of the point if not given.
+
+    Of `lazy` ones on a few samples only what signals meet of the weights is drawn.
+    """
+    draw = few_signals.LazyNetwork if lazy else signals.wide_network
     return draw(
         block,
         widths=widths or _widths(point, width, outputs),
@@ -59,8 +63,7 @@ def small_network(rng: Generator, point: Point) -> Any:
     return network_of(Block((rng,)), point, widths=point.widths)
 
 
-lazy_network_of = partial(network_of, draw=few_signals.LazyNetwork)
-"""Networks of the same law on a few samples, of whose weights only what signals meet is drawn."""
+lazy_network_of = partial(network_of, lazy=True)
 
 
 def by_width(block: Block, point: Point, score: Callable[[Block, int], Mapping[str, Any]]) -> dict[str, Any]:

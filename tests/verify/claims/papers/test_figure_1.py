@@ -20,7 +20,7 @@ def test_columns_are_eigenvalues_and_theory_over_them() -> None:
         gram = fisher_gram.gram(network, "relu")
         for name, matrix in (("largest", gram), ("subtracted", fisher_gram.centred(gram))):
             top = torch.linalg.eigvalsh(matrix[:, 0, 0])[:, -1] / width
-            assert_allclose(found[name][:, i], top.numpy(), rtol=1e-10)
+            assert_allclose(found[name][:, i], top.numpy(), rtol=1e-6)  # in single precision, as announced
     assert bool((found["drawn"] < found["with_c1"]).all())
 
 

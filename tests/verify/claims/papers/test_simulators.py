@@ -27,7 +27,7 @@ WITHOUT = {
     "a part of what a property runs": (
         "activations.nonlinearity matrices.populations.every_batch networks.Mlp "
         "objectives.objective.Objective perceptrons.confident.gaps perceptrons.curvature.hessian_of "
-        "training.wide_training.outputs wide.last_layer.outputs_of wide.signals.backward wide.signals.forward"
+        "training.wide_training.outputs wide.last_layer.outputs_of"
     ),
     "images, or a generator": (
         "data.images.opened data.images.sample monte_carlo.blocks.fixture "
@@ -35,7 +35,8 @@ WITHOUT = {
         "training.stacks.perceptrons_at_start"
     ),
     "nothing is drawn in it: exact properties and identities hold it over its domain": (
-        "lanczos.gauss.quadrature matrices.populations.definite_matrices matrices.populations.redrawn "
+        "lanczos.gauss.quadrature lanczos.products.Operator "
+        "matrices.populations.definite_matrices matrices.populations.redrawn "
         "perceptrons.curvature.positive_excess perceptrons.curvature.spectral_norm "
         "perceptrons.sample_products.algorithm_1_probes perceptrons.sample_products.DenseSamples "
         "training.optimisers.descent_step training.optimisers.heavy_ball_step "
@@ -46,16 +47,18 @@ WITHOUT = {
     "a unit test holds it to matrices drawn whole": (
         "matrices.ensembles.goe_norms perceptrons.own_direction.batch_tops "
         "perceptrons.own_direction.sample_pairs perceptrons.own_direction.statistics "
-        "perceptrons.own_direction.top_eigenvectors training.edges.gradient_curvatures "
+        "perceptrons.own_direction.top_eigenvectors perceptrons.own_direction.top_pairs "
+        "perceptrons.sample_products.PerceptronSamples training.edges.gradient_curvatures "
         "training.stacks.ResidualPerceptrons"
     ),
     "a unit test holds it to closed forms and automatic differentiation": (
-        "training.edges.flatten training.edges.shaped_like training.flows.central_flow training.flows.descent_path "
+        "perceptrons.full_space.logit_products training.edges.flatten training.edges.shaped_like "
+        "training.flows.central_flow training.flows.descent_path "
         "training.flows.gradient_flow training.lyapunov.mean_square_stable_rates training.noisy_descent.noisy_descent "
         "training.steepest.Steepest training.steepest.generalised_sharpness"
     ),
     "properties hold the same numbers of networks without convolutions or images": (
-        "modules.logit_kernel.logit_kernel networks.LeNet5"
+        "modules.logit_kernel.Kernel modules.logit_kernel.logit_kernel networks.LeNet5"
     ),
     "thirty milliseconds a network and more, at any size": ("perceptrons.per_sample.all_logit_derivatives"),
     "a distribution function: nothing in it but counting eigenvalues": ("spectra.distribution"),
