@@ -48,6 +48,10 @@ OPTIMISERS: Mapping[str, Callable[[nn.Module], OptimiserOf]] = {
 """Gradient descent, momentum 0.9, and torch's Adam, of all parameters that require a gradient."""
 
 
+_KEPT = 1 << 16
+"""Most samples of an order that is kept: all kept ones then take 16 MiB."""
+
+
 @lru_cache(maxsize=32)
 def _order(seed: int, epoch: int, samples: int) -> Tensor:
     # cached, since a stack of networks asks for the batches of an epoch step by step
@@ -108,8 +112,9 @@ class CommonBatches:
         return self.order(epoch)[place * self.size : (place + 1) * self.size]
 
     def order(self, epoch: int) -> Tensor:
-        """Return the order of all samples in an epoch, (N,)."""
-        return _order(self.seed, epoch, self.samples)
+        """Return the order of all samples in an epoch, (N,), which callers share and must not change."""
+        draw = _order if self.samples <= _KEPT else _order.__wrapped__
+        return draw(self.seed, epoch, self.samples)
 
     def steps(self, start: int, stop: int) -> Iterator[Tensor]:
         """Yield the numbers of the samples of the steps from `start` to `stop`; each order is drawn once.

@@ -120,8 +120,8 @@ def test_deviations_of_logarithms_are_factors() -> None:
     assert how_far(shown(LATER, *off, verdict="disagrees")) == "4.8 times too large"  # e^1.56
     made = shown(DEEPER, point({}, math.log10(12), 0.2, 1.1, 0.03), sensitivity=0.26, verdict="disagrees")
     read = cards.ReadRow(made, "")
-    told = (read.of(math.log10(12)), dict(read.numbers)["margin"])
-    assert told == ("log₁₀ of 12", "a factor of 1.6")
+    said = (read.of(math.log10(12)), dict(read.numbers)["margin"])
+    assert said == ("log₁₀ of 12", "a factor of 1.6")
     assert "1.07918 (log10 of 12)" in terminal.surprise_block(made)
 
 

@@ -82,7 +82,7 @@ def under_noise(block: Block, point: Point) -> Arrays:
     (start, samples), _ = _checkpoint(block, point, start_and_images(block, point), point.first_steps)
     sgd = trained_and_watched(block, point | {"rate": (rate,)}, (start, samples), size)
     x, y = samples.at(networks, torch.arange(samples.each, device=block.device).expand(len(block), -1))
-    watch, seen, done = curvature_watch(sgd.stack, samples, block.streams, 1, size, False), [], 0
+    watch, seen, done = curvature_watch(sgd.stack, samples, block.streams, 1, size), [], 0
     for look in point.looks:
         start = noisy_descent.noisy_descent(
             sgd.stack, start, x, y, streams=block.streams, rate=rate, batch_size=size, steps=look - done,

@@ -66,7 +66,8 @@ def curvature_watch(
     looks: Sequence[np.random.Generator],
     rates: int,
     size: int,
-    tops: bool,
+    *,
+    tops: bool = False,
 ) -> grids.Watch:
     """Return what is measured during training: the loss and curvature of all samples, the curvature of batches.
 
@@ -134,7 +135,7 @@ def trained_and_watched(
         batches_of(block, point.samples, size),
         rates=torch.tensor(point.rate, device=block.device).expand(len(block), -1),
         steps=point.steps,
-        watch=curvature_watch(stack, samples, block.streams, len(point.rate), size, tops),
+        watch=curvature_watch(stack, samples, block.streams, len(point.rate), size, tops=tops),
         at=point.looks,
     )
     return CurvatureRun(

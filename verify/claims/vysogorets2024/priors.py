@@ -460,7 +460,7 @@ def _gradients(model: Any, x: Any, labels: Any, prior: Any) -> list[Any]:
 
 
 def _of_part(model: Any, x: Any, labels: Any, prior: Any) -> list[Any]:
-    """Those of some samples; their backward passes start from slopes in double precision."""
+    """Gradients on some samples; their backward passes start from slopes in double precision."""
     import torch
 
     outputs, weights = model(x), list(model.parameters())
