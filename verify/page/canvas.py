@@ -76,8 +76,9 @@ def dress(axes: Axes, x: Scale, y: Scale, *, left: float = LEFT, above: float = 
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda at, _, texts=scale.texts: _tick(at, texts)))
         axis.set_tick_params(which="major", **_TICKS)
-        for label in axis.get_ticklabels():
-            label.set_parse_math(True)
+        if any("$" in text for text in scale.texts.values()):  # ticks are made here, and once more when drawn
+            for label in axis.get_ticklabels():
+                label.set_parse_math(True)
     style: Any = {"fontsize": 10, "color": PALETTE["muted"], "parse_math": True, "annotation_clip": False}
     offset: Any = {"textcoords": "offset points", "va": "top"}
     axes.annotate(x.name, (1, 0), (0, -17), "axes fraction", ha="right", **offset, **style)

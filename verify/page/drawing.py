@@ -177,7 +177,8 @@ def draw_measured(
     ends, others = [min(max(side, low), high) for side in (point.lower, point.upper)], [at, at]
     colour = PALETTE["nets" if networks else "ink" if point.verdict == "agrees" else point.verdict or "ink"]
     places = (ends, others) if along == "x" else (others, ends)
-    axes.plot(*places, color=colour, lw=1.2, zorder=3, solid_capstyle="butt")
+    if point.lower < point.upper:  # an exact number has no interval
+        axes.plot(*places, color=colour, lw=1.2, zorder=3, solid_capstyle="butt")
     shown = axes.transData.transform(np.column_stack(places)) * points_per_pixel(axes)
     length = float(np.abs(shown[1] - shown[0]).max())
     if 3.0 < length < 1.6 * size and point.verdict != "undecided":
