@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -350,8 +350,11 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
         if not exact:
             draw_law(axes, [0, 0], [last, 0.5])
         for k, (name, values) in enumerate(rivals.items()):
-            pieces = [part for value in values for part in (value, value, math.nan)]
-            heights = [part for place in range(len(values)) for part in (0.5 - place, -0.5 - place, math.nan)]
+            pieces, heights, top = list[float](), list[float](), 0.5
+            # one line through equal values: dashes begin anew with each line, and a short one has no gap
+            for value, run in groupby(values):
+                end = top - sum(1 for _ in run)
+                pieces, heights, top = [*pieces, value, value, math.nan], [*heights, top, end, math.nan], end
             draw_rival(axes, pieces, heights, ls=(0, dashes_of(k)))
             _draw_key(axes, name, k, -left, 6 + LINE * k + rise)
         for place, point in enumerate(points):
