@@ -115,7 +115,7 @@ def _add_by_sites(total: Tensor, outputs: Tensor, found: Sequence[Site], samples
     nudges = [site.nudge for site in found]
     # no sample sees another, so one backward pass serves one output of all samples
     steep = zip(*(slopes(outputs, nudges, unit.expand_as(outputs)) for unit in units), strict=True)
-    cotangents = [(site, torch.stack(each)) for site, each in zip(found, steep, strict=True)]
+    cotangents = [(site, site_gradients.stacked(each, 0)) for site, each in zip(found, steep, strict=True)]
     for uses in site_gradients.uses_of(cotangents).values():
         if _acts_once(uses, samples):
             _add_products(total, uses[0], samples, traced)

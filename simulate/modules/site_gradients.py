@@ -16,6 +16,7 @@ patches, position by position. With few positions, above all with one, that is l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -51,6 +52,8 @@ def per_sample(site: Site, name: str, cotangents: Tensor, samples: int) -> Tenso
     if not multiplies(layer):
         each = _gradients_by_backward if isinstance(layer, _ConvTransposeNd) else _normalisation_gradients
         return each(site, name, cotangents, samples)
+    if name == "weight" and isinstance(layer, _ConvNd) and len(cotangents) == 1:
+        return _kernel_gradients(site, cotangents[0], samples)
     steep = by_position(site, cotangents, samples)
     if name == "bias":
         return steep.sum(-1).movedim(2, 1).flatten(2)
@@ -85,6 +88,11 @@ def gram_factors(site: Site, name: str, cotangents: Tensor, samples: int) -> tup
             return left.movedim(2, 1).flatten(2), steep.movedim(2, 1).flatten(2)
     gradients = per_sample(site, name, cotangents, samples)
     return gradients, gradients
+
+
+def stacked(parts: Sequence[Tensor], dim: int) -> Tensor:
+    """Return `torch.stack` of tensors, without a copy of a single one."""
+    return parts[0].unsqueeze(dim) if len(parts) == 1 else torch.stack([*parts], dim)
 
 
 def multiplies(layer: nn.Module) -> bool:
@@ -146,12 +154,18 @@ def column_blocks(uses: Sequence[Use], samples: int) -> Iterator[Tensor]:
     """Yield gradients by one parameter for every sample and cotangent, some entries at a time: (n, r, some)."""
     site, name, cotangents = uses[0]
     if len(uses) > 1 or name != "weight" or not multiplies(site.layer):
-        yield torch.stack([per_sample(*use, samples) for use in uses]).sum(0)
+        yield reduce(torch.add, (per_sample(*use, samples) for use in uses))
         return
-    steep, patches = factors(site, cotangents, samples)
-    one = steep[..., 0, 0].numel() * patches.shape[2] * steep.element_size()
+    steep = by_position(site, cotangents, samples)
+    one = steep[..., 0, 0].numel() * _fan_in(site.layer) * steep.element_size()
+    alone = isinstance(site.layer, _ConvNd) and len(cotangents) == 1
+    patches = None if alone else _patches(site, samples).mT
     for part in cuts(steep.shape[3], max(1, _BYTES // max(1, one))):
-        yield _multiply(steep[:, :, :, part], patches.mT).movedim(2, 1).flatten(2)
+        yield (
+            _kernel_gradients(site, cotangents[0], samples, part)
+            if patches is None
+            else _multiply(steep[:, :, :, part], patches).movedim(2, 1).flatten(2)
+        )
 
 
 def square_sums(uses: Sequence[Use], weights: Tensor) -> Tensor:
@@ -233,8 +247,7 @@ def _tokens(layer: nn.Embedding, inputs: Tensor, samples: int) -> Tensor:
 
 def _windows(layer: Any, inputs: Tensor, samples: int) -> Tensor:
     """Return the patches of a convolution, as views of its padded input."""
-    mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
-    padded = nn.functional.pad(inputs, layer._reversed_padding_repeated_twice, mode=mode)
+    padded = _padded(layer, inputs)
     for axis, (size, stride, dilation) in enumerate(
         zip(layer.kernel_size, layer.stride, layer.dilation, strict=True), start=2
     ):
@@ -244,6 +257,11 @@ def _windows(layer: Any, inputs: Tensor, samples: int) -> Tensor:
     patches = padded.movedim(tuple(range(2 + spatial, 2 + 2 * spatial)), tuple(range(2, 2 + spatial)))
     shape = samples, len(inputs) // samples, layer.groups, _fan_in(layer), -1
     return patches.reshape(shape).movedim(1, -2).flatten(-2)
+
+
+def _padded(layer: Any, inputs: Tensor) -> Tensor:
+    mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
+    return nn.functional.pad(inputs, layer._reversed_padding_repeated_twice, mode=mode)
 
 
 def _overlaps(site: Site, samples: int) -> Tensor:
@@ -259,6 +277,24 @@ def _overlaps(site: Site, samples: int) -> Tensor:
 def _multiply(steep: Tensor, matrix: Tensor) -> Tensor:
     """Multiply (n, g, r, o, L) by (n, g, L, p), all rows of a sample at once."""
     return (steep.flatten(2, 3) @ matrix).unflatten(2, steep.shape[2:4])
+
+
+def _kernel_gradients(site: Site, cotangent: Tensor, samples: int, part: slice = slice(None)) -> Tensor:
+    """Return the gradients by the weights of a convolution, or by some outputs of every group: (n, 1, size)."""
+    layer: Any = site.layer
+    steep = cotangent.unflatten(1, (layer.groups, -1))[:, :, part].flatten(1, 2)
+    # samples are groups of one convolution: for one cotangent its backward pass takes less time than patches do
+    inputs, grouped = (
+        each.unflatten(0, (samples, -1)).transpose(0, 1).flatten(1, 2)
+        for each in (_padded(layer, site.inputs.detach()), steep)
+    )
+    weights = inputs.new_empty(1).expand(grouped.shape[1], *layer.weight.shape[1:])
+    none = [0] * len(layer.kernel_size)
+    found = torch.ops.aten.convolution_backward(
+        grouped, inputs, weights, None, layer.stride, none, layer.dilation, False, none, samples * layer.groups,
+        (False, True, False),
+    )[1]  # fmt: skip
+    return found.view(samples, 1, -1)
 
 
 def _normalisation_gradients(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
