@@ -93,6 +93,7 @@ class SoftmaxCurvature:
         self._axis = -1 if self._last else 1
         self._p, self._top = moved.softmax(self._axis), moved.argmax(self._axis, keepdim=True)
         self._weight = weight.movedim(1, -1) if isinstance(weight, Tensor) and self._last else weight
+        self._eliminated: tuple[slice, tuple[Tensor, ...]] | None = None
 
     def __call__(self, tangent: Tensor) -> Tensor:
         """Return the product with a change of the logits."""
@@ -133,20 +134,32 @@ class SoftmaxCurvature:
         Tanabe and Sagae (1992), An exact Cholesky decomposition and the generalized inverse of the
         variance-covariance matrix of the multinomial distribution.
         """
-        p = self._p[part].double().movedim(self._axis, -1)
-        p, order = p.reshape(len(p), -1, p.shape[-1]).sort(-1, descending=True)  # samples, places, classes
-        # summed from the smallest, which the larger ones would otherwise swallow
-        left = p.flip(-1).cumsum(-1).flip(-1)
-        after = nn.functional.pad(left[..., 1:], (0, 1))
-        weight = self._weight
-        scale = weight[part].reshape(len(p), -1, 1).double() if isinstance(weight, Tensor) else weight
-        rank = max(1, p.shape[-1] - 1)  # the last value is zero
-        first, last, _ = columns.indices(rank)
-        values = (scale * p * after / left.where(left > 0, 1.0))[..., first:last]
+        p, order, step, after, values = self._elimination(part)
+        first, last, _ = columns.indices(values.shape[-1])
         below = after.where(after > 0, 1.0)[..., None, first:last]
-        vectors = -(p[..., None] / below).tril_(-1 - first)
-        vectors.diagonal(-first, dim1=-2, dim2=-1).fill_(1.0)
-        return values, torch.zeros_like(vectors).scatter_(-2, order[..., None].expand_as(vectors), vectors)
+        vectors = p[..., None] / -below
+        vectors.masked_fill_(step[..., None] < torch.arange(first, last, device=p.device), 0.0)
+        vectors.scatter_(-2, order[..., None, first:last], 1.0)
+        return values[..., first:last], vectors
+
+    def _elimination(self, part: slice) -> tuple[Tensor, ...]:
+        """Return p, the order of the classes, the step of each, and what is left of p and the value at every step.
+
+        Kept for the last `part`, since columns are asked for some at a time: sorting takes longer than a few of them.
+        """
+        if self._eliminated is None or self._eliminated[0] != part:
+            p = self._p[part].double().movedim(self._axis, -1)
+            p = p.reshape(len(p), -1, p.shape[-1])  # samples, places, classes
+            descending, order = p.sort(-1, descending=True)
+            # summed from the smallest, which the larger ones would otherwise swallow
+            left = descending.flip(-1).cumsum(-1).flip(-1)
+            after = nn.functional.pad(left[..., 1:], (0, 1))
+            weight = self._weight
+            scale = weight[part].reshape(len(p), -1, 1).double() if isinstance(weight, Tensor) else weight
+            values = scale * descending * after / left.where(left > 0, 1.0)
+            steps = max(1, p.shape[-1] - 1)  # the last value is zero
+            self._eliminated = part, (p, order, order.argsort(-1), after[..., :steps], values[..., :steps])
+        return self._eliminated[1]
 
 
 def logistic_curvature(logits: Tensor, weight: Tensor | float) -> OutputHessian:
