@@ -304,12 +304,6 @@ def uneven_rows(block: Block, point: Point) -> Arrays:
     return _fourth_moments(point.sigma * noise.profiled(block, profile), point.sigma**2)
 
 
-def few_entries(block: Block, point: Point) -> Arrays:
-    """Fourth moment of the spectrum with a few entries in a row, signs of one size at random places."""
-    matrices = point.sigma * noise.sparse(block, point.dim, per_row=point.per_row)
-    return _fourth_moments(matrices, point.sigma**2)
-
-
 def _fourth_moments(matrices: Any, second: float) -> Arrays:
     dim = matrices.shape[1]
     squares = matrices.square().sum(dim=(1, 2)) / dim
@@ -327,26 +321,9 @@ UNEVEN_ROWS = Experiment(
 )
 
 
-FEW_ENTRIES = Experiment(
-    id="granziol2022/few-entries",
-    replicate="one noise matrix",
-    simulate=few_entries,
-    points=(Point(per_row=7, sigma=1.3, dim=22), Point(per_row=11, sigma=0.7, dim=300)),
-    budget=1 << 17,
-    seconds=0.45,
-)
-
-FOURTH = {
-    "entries": ("B13",),
-    "score": "fourth",
-    "margin": 0.01,
-    "margin_reason": "exact at every size; at most 1 % for random matrices",
-    "quantity": "fourth moment of the spectrum",
-}
-
 UNEVEN_CLAIM = Claim(
     id="granziol2022/uneven-rows",
-    **FOURTH,
+    entries=("B13",),
     source=f"ours, beside condition (ii) of theorem 3 of {PAPER}",
     statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \Big[2 (1 + c^2) + \frac{(1 + c^2)^2}{P}\Big] "
     r"\sigma^4\quad "
@@ -360,6 +337,10 @@ UNEVEN_CLAIM = Claim(
     finding="Outside condition (ii), with uneven row sums of the variances, the fourth moment exceeds a "
     "semicircle's.",
     experiment=UNEVEN_ROWS,
+    score="fourth",
+    margin=0.01,
+    margin_reason="exact at every size; at most 1 % for random matrices",
+    quantity="fourth moment of the spectrum",
     predict=lambda p: rmt.profiled_fourth_moment(sigma=p.sigma, contrast=p.contrast, dim=p.dim),
     rivals={
         "semicircle": lambda p: 2 * p.sigma**4,
@@ -368,31 +349,6 @@ UNEVEN_CLAIM = Claim(
         "any variance profile": lambda p: 2 * p.sigma**4 * (1 + 1 / p.dim),
     },
 )
-
-FEW_CLAIM = Claim(
-    id="granziol2022/few-entries",
-    **FOURTH,
-    source=f"ours, beside Lindeberg's condition in the proof of theorem 3 of {PAPER}",
-    statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \big(2 + \tfrac1k - \tfrac2P\big) \sigma^4\quad "
-    r"(\text{entries } \pm\sigma/\sqrt k \text{ at random places, } k \text{ a row on average, whatever } P)",
-    says="With a fixed mean number of entries in a row, the fourth moment of the spectrum stays above the "
-    "semicircle's by about its inverse.",
-    passage=out_of_scope(
-        "the tails of the normal distribution decay sufficiently rapidly",
-        "proof of Theorem 3",
-    ),
-    finding="Outside Lindeberg's condition, with a number of entries in a row that does not grow, the limit is "
-    "no semicircle.",
-    experiment=FEW_ENTRIES,
-    axis="per_row",
-    predict=lambda p: rmt.sparse_fourth_moment(sigma=p.sigma, per_row=p.per_row, dim=p.dim),
-    rivals={
-        "semicircle": lambda p: 2 * p.sigma**4,
-        "semicircle at this size": lambda p: (2 - 1 / p.dim) * p.sigma**4,
-        "twice the excess": lambda p: (2 + 2 / p.per_row) * p.sigma**4,
-    },
-)
-
 
 ENTRIES = 4096
 """Entries of all matrices of a replicate together: small matrices scatter most and cost least."""
@@ -409,8 +365,11 @@ def _second(block: Block, matrices: Any, **known: float) -> Any:
     return found / float(rmt.wigner_second_moment(sigma=1.0, dim=dim, spike=spike, **known))
 
 
-def _fourth(claim: Any, block: Block, p: Point) -> Any:
-    return claim.experiment.simulate(block, p)["fourth"] / claim.predict(p)
+def _few_entries(block: Block, p: Point) -> Any:
+    """Fourth moment with a few entries in a row, signs of one size at random places, over that of theory."""
+    per_row = 1 + p.contrast * (p.dim - 1)
+    found = _fourth_moments(p.sigma * noise.sparse(block, p.dim, per_row=per_row), p.sigma**2)
+    return found["fourth"] / rmt.sparse_fourth_moment(sigma=p.sigma, per_row=per_row, dim=p.dim)
 
 
 def _few_projections(block: Block, p: Point) -> Any:
@@ -451,8 +410,8 @@ CASES = {
     "signs": lambda b, p: _second(b, ensembles.wigner(b, p.dim, law="rademacher")),
     "student": lambda b, p: _second(b, noise.student(b, p.dim, degrees=8 + p.samples)),
     "bands": lambda b, p: _second(b, noise.profiled(b, noise.banded_profile(p.dim, contrast=p.contrast))),
-    "blocks": lambda b, p: _fourth(UNEVEN_CLAIM, b, p),
-    "sparse": lambda b, p: _fourth(FEW_CLAIM, b, p | {"per_row": 1 + p.contrast * (p.dim - 1)}),
+    "blocks": lambda b, p: uneven_rows(b, p)["fourth"] / UNEVEN_CLAIM.predict(p),
+    "sparse": _few_entries,
     "projections": _few_projections,
     "without the matrix": _moments_without_matrix,
     "batches": _batches,
@@ -514,4 +473,4 @@ ANY_NOISE_CLAIMS = (
 )
 
 
-CLAIMS = (*SPECTRUM_CLAIMS, *EDGE_CLAIMS, *OTHER_SPECTRA, UNEVEN_CLAIM, FEW_CLAIM, *ANY_NOISE_CLAIMS)
+CLAIMS = (*SPECTRUM_CLAIMS, *EDGE_CLAIMS, *OTHER_SPECTRA, UNEVEN_CLAIM, *ANY_NOISE_CLAIMS)

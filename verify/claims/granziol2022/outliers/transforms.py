@@ -246,41 +246,6 @@ def rank_one_transform(_: Generator, point: Point) -> Arrays:
     }
 
 
-def spike_in_transform(block: Block, point: Point) -> Arrays:
-    """Real part of N times the difference of the transforms with and without a spike, at one complex z.
-
-    A multiple of v' W v, which has mean exactly 0, is taken out: most of its variance.
-    """
-    import torch
-
-    noise = point.sigma * ensembles.wigner(block, point.dim)
-    v = ensembles.unit_vectors(block, point.dim)
-    z = complex(*point.z)
-    with_spike, without = (
-        (1 / (z - torch.linalg.eigvalsh(m))).sum(dim=1)
-        for m in (ensembles.spiked(noise, v, point.spike), noise)
-    )
-    first_order = torch.einsum("ni,nij,nj->n", v, noise, v)
-    return {"real": (with_spike - without).real - point.taken_out[0] * first_order}
-
-
-SPIKED = Experiment(
-    id="granziol2022/spike-in-transform",
-    replicate="one noise matrix with one direction",
-    simulate=spike_in_transform,
-    points=(Point(dim=160, spike=2.3, sigma=0.9, z=(4.1, 1.3), taken_out=(-0.016, -0.191)),),
-    budget=2048,
-    seconds=0.45,
-)
-
-
-def _spike_in_transform(p: Point, *, denominator: float = 1.0) -> complex:
-    """-lambda S' / (1 - lambda S), with S' = S^2 / (sigma^2 S^2 - 1) of the semicircle."""
-    s = complex(Semicircle(sigma=p.sigma).stieltjes(complex(*p.z)))
-    slope = s**2 / (p.sigma**2 * s**2 - 1)
-    return -p.spike * slope / (1 - denominator * p.spike * s)
-
-
 SPIKE_CLAIMS = (
     Identity(
         id="granziol2022/rank-one-transform",
@@ -301,28 +266,6 @@ SPIKE_CLAIMS = (
         tolerance_reason="exact; rounding of an eigensolver",
         seconds=0.01,
         quantity="Stieltjes transform of a rank-one matrix",
-    ),
-    Claim(
-        id="granziol2022/spike-in-transform-real",
-        entries=("B-A3",),
-        source=f"{PAPER}, eqs. (39) to (42)",
-        statement=r"\mathrm{Re}:\quad P\,(S_M(z) - S_\varepsilon(z)) \to "
-        r"\frac{-\lambda S_\varepsilon'(z)}{1 - \lambda S_\varepsilon(z)}",
-        says="For large dimension a spike moves the real part of the noise's Stieltjes transform by a closed form, "
-        "with its pole at the outlier, over the dimension.",
-        experiment=SPIKED,
-        score="real",
-        predict=lambda p: _spike_in_transform(p).real,
-        margin=0.0027,
-        relative=False,
-        margin_reason="1 % of the modulus, 0.27; finite size is O(1/P)",
-        rivals={
-            "first order in the spike": lambda p: _spike_in_transform(p, denominator=0.0).real,
-            "plus in the denominator": lambda p: _spike_in_transform(p, denominator=-1.0).real,
-            "spike without the noise": lambda p: (1 / (complex(*p.z) - p.spike) - 1 / complex(*p.z)).real,
-            "not multiplied by N": lambda p: _spike_in_transform(p).real / p.dim,
-        },
-        quantity="real part of P times the difference, first-order noise (mean 0) left out",
     ),
 )
 
