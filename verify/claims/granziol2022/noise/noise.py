@@ -1,4 +1,4 @@
-"""Granziol, Zohren and Roberts (2022): spectrum, edge and moments of the noise of a batch, of elements of any kind."""
+"""Granziol, Zohren and Roberts (2022): spectrum and moments of the noise of a batch, of elements of any kind."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ import numpy as np
 from simulate import spectra
 from simulate.matrices import ensembles, noise, populations
 from simulate.monte_carlo import Block, Point
-from theory import outliers, rmt
+from theory import rmt
 from theory.batch_hessian import element_fluctuation
 from theory.rmt import MarchenkoPastur, Semicircle
 from verify.claims.granziol2022 import PAPER
-from verify.claims.granziol2022.outliers.outliers import TRIDIAGONAL, scale
+from verify.claims.granziol2022.outliers.outliers import scale
 from verify.judging.families import one
 from verify.model import (
     OURS,
     Arrays,
     Claim,
     Experiment,
-    Kind,
     StatisticalProperty,
     Tier,
     misprint,
@@ -154,75 +153,6 @@ SPECTRUM_CLAIMS = (
                 p.x + p.variance
             ),
         },
-    ),
-)
-
-# --- the edge: lemma 5 below its threshold -------------------------------------------------------------------
-
-
-def noise_edge(block: Block, point: Point) -> Arrays:
-    """Largest eigenvalue of Gaussian noise of edge 2, at every size; *centred*: on the scale of P - 1/2."""
-    import torch
-
-    edges = [ensembles.goe_top_eigenvalue(block, dim) for dim in point.dims]
-    centred = [edge * math.sqrt(dim / (dim - 0.5)) for dim, edge in zip(point.dims, edges, strict=True)]
-    return {"edge": torch.stack(edges, dim=1), "centred": torch.stack(centred, dim=1)}
-
-
-EDGE = Experiment(
-    id="granziol2022/edge",
-    replicate="one Gaussian matrix at each size",
-    simulate=noise_edge,
-    on_host=TRIDIAGONAL,
-    points=(Point(dims=tuple(50 * 2**k for k in range(8))),),
-    seconds=1.7,
-)
-
-EDGE_ORDER = Claim(
-    id="granziol2022/edge-order",
-    entries=("B13",),
-    source=f"ours, beside theorem 3 of {PAPER}; the centring by Johnstone and Ma (2012)",
-    statement=r"2 - \mathbb{E}\,\sqrt{\tfrac{P}{P - 1/2}}\,\lambda_{\max}(\varepsilon) / s \sim P^{-2/3}",
-    says="The largest eigenvalue of Gaussian noise, rescaled for half a dimension less, nears the edge like the "
-    "dimension to the power -2/3.",
-    passage=OURS,
-    experiment=EDGE,
-    kind=Kind.EXPONENT,
-    score="centred",
-    along="dims",
-    terms=(2 / 3,),
-    offset=lambda _: Semicircle(sigma=1.0).edges[1],
-    predict=lambda _: -2 / 3,
-    margin=0.15,
-    relative=False,
-    margin_reason="less than half the way to the nearest rival exponent, 1/3 away",
-    rivals={"1/P": lambda _: -1.0, "P^(-1/3)": lambda _: -1 / 3},
-    quantity="distance of the largest eigenvalue from the edge",
-)
-
-EDGE_CLAIMS = (
-    Claim(
-        id="granziol2022/edge",
-        entries=("B13", "B15"),
-        source=f"{PAPER}, theorem 3 and lemma 5, eq. (10), without a spike",
-        statement=r"\lim_{P \to \infty} \mathbb{E}\,\lambda_{\max}(\varepsilon) / s = 2",
-        says="As the dimension grows, the largest eigenvalue of Gaussian noise tends to twice the deviation of its "
-        "spectrum.",
-        experiment=EDGE,
-        kind=Kind.LIMIT,
-        score="edge",
-        along="dims",
-        terms=(2 / 3, 1),
-        order=EDGE_ORDER,
-        predict=lambda _: outliers.additive_wigner(0.0, sigma=1.0).edge,
-        margin=0.01,
-        margin_reason="at most 1 % for random matrices, here of the limit itself: at P = 50 the edge is 5 % low",
-        rivals={
-            "edge at P = 50": lambda _: 2 - 1.2065 * 50 ** (-2 / 3),
-            "square root of 2": lambda _: math.sqrt(2),
-            "variance for standard deviation": lambda _: 4.0,
-        },
-        quantity="largest eigenvalue of the noise over s",
     ),
 )
 
@@ -473,4 +403,4 @@ ANY_NOISE_CLAIMS = (
 )
 
 
-CLAIMS = (*SPECTRUM_CLAIMS, *EDGE_CLAIMS, *OTHER_SPECTRA, UNEVEN_CLAIM, *ANY_NOISE_CLAIMS)
+CLAIMS = (*SPECTRUM_CLAIMS, *OTHER_SPECTRA, UNEVEN_CLAIM, *ANY_NOISE_CLAIMS)

@@ -333,38 +333,19 @@ def t_transform(_: Generator, point: Point) -> Arrays:
 # --- eqs. (46) to (50): one rank-one term, and the sum of them -----------------------------------------------
 
 
-def _roots(s: Any, spike: float, dim: int) -> tuple[Any, Any]:
-    """Both roots of s z^2 + (1 - s spike) z - spike (1 - 1/P) = 0; the first is the one near -1/s."""
-    root = np.sqrt((s * spike + 1) ** 2 - 4 * s * spike / dim)
-    return (s * spike - 1 - root) / (2 * s), (s * spike - 1 + root) / (2 * s)
-
-
-def rank_one_root(rng: Generator, point: Point) -> Arrays:
-    """Point where the transform of one term r r^T / N is s, in the appendix's sign, and the roots of its equation."""
-    spike = point.ratio * point.variance
-    _, other = _roots(point.s, spike, point.dim)
-    return {
-        "eigenvalues": _of_one_term(rng, point),
-        "exact root": rmt.rank_one_inverse(point.s, spike=spike, dim=point.dim),
-        "other root": other,
-        **_left_out(point),
-    }
-
-
 def expanded_roots(rng: Generator, point: Point) -> Arrays:
     """Point at which the transform of one term is s, and the root expanded to first order in 1/P."""
     dim, s = point.dim, point.s
     spike = point.ratio * point.variance
     a, b = s * spike - 1, s * spike + 1
-    step = 2 * s * spike / b
-    left_out = _left_out(point)
+    step, near = 2 * s * spike / b, -1 / s
     return {
         "eigenvalues": _of_one_term(rng, point),
         "expanded": rmt.rank_one_expansion(s, spike=spike, dim=dim),
         "expanded, wrong sign and extra P": (a - b - step) / (2 * s),
-        "no correction": left_out.pop("no correction"),
+        "no correction": near,
         "expanded, wrong sign": (a - b - step / dim) / (2 * s),
-        **left_out,
+        "term over P for N": near + point.variance / (dim * (s * point.variance + 1)),
     }
 
 
@@ -380,12 +361,6 @@ def _of_one_term(rng: Generator, point: Point) -> float:
 
     near = -1 / s
     return root(excess, *sorted((0.9 * near, 1.2 * near)))
-
-
-def _left_out(point: Point) -> dict[str, float]:
-    near = -1 / point.s
-    correction = point.variance / (point.dim * (point.s * point.variance + 1))
-    return {"no correction": near, "term over P for N": near + correction}
 
 
 TERMS = (
@@ -411,21 +386,6 @@ def sum_of_terms(_: Generator, point: Point) -> Arrays:
 
 
 WISHART_TRANSFORMS_CLAIMS = (
-    Identity(
-        id="granziol2022/rank-one-root",
-        entries=("B-B1",),
-        source=f"{PAPER}, eqs. (46) to (49)",
-        statement=r"s z^2 + (1 - s\lambda) z - \lambda(1 - 1/P) = 0,\quad \lambda = \beta\sigma^2,\ "
-        r"W^s = \frac{r r^\top}{N}",
-        says="The inverse Stieltjes transform of one rank-one term of a Wishart matrix solves a quadratic equation, "
-        "exactly at finite dimension.",
-        routes=rank_one_root,
-        points=TERMS,
-        tolerance=1e-10,
-        tolerance_reason="exact; rounding of an eigensolver and of a root near 1/s",
-        seconds=0.01,
-        quantity="inverse of the transform of one term",
-    ),
     Identity(
         id="granziol2022/rank-one-expansion",
         entries=("B-B1",),
