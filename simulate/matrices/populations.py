@@ -19,35 +19,19 @@ from torch import Tensor
 from simulate.monte_carlo import Block
 
 
-def every_batch(dataset_size: int, batch_size: int, *, replace: bool = False) -> NDArray[np.intp]:
-    """Every batch of a data set, as indices.
-
-    Parameters
-    ----------
-    dataset_size, batch_size
-        Samples N of the data set and B of a batch.
-    replace
-        False: every set of B different samples, once. True: every sequence of B draws, a sample any number of times.
-
-    Returns
-    -------
-    Shape (N choose B, B), or (N^B, B) with replacement; all rows equally likely.
+def every_batch(dataset_size: int, batch_size: int) -> NDArray[np.intp]:
+    """Every set of B of the N samples of a data set, once, as indices: (N choose B, B).
 
     Examples
     --------
-    >>> every_batch(3, 2).tolist(), len(every_batch(3, 2, replace=True))
-    ([[0, 1], [0, 2], [1, 2]], 9)
+    >>> every_batch(3, 2).tolist()
+    [[0, 1], [0, 2], [1, 2]]
     """
-    samples = range(dataset_size)
-    rows = (
-        itertools.product(samples, repeat=batch_size)
-        if replace
-        else itertools.combinations(samples, batch_size)
-    )
+    rows = itertools.combinations(range(dataset_size), batch_size)
     return np.fromiter(itertools.chain.from_iterable(rows), dtype=np.intp).reshape(-1, batch_size)
 
 
-def batch_sums(population: NDArray[Any], batch_size: int, *, replace: bool = False) -> NDArray[Any]:
+def batch_sums(population: NDArray[Any], batch_size: int) -> NDArray[Any]:
     """Sum of the samples of every batch, in the order of `every_batch`: (N, ...) -> (batches, ...).
 
     Examples
@@ -57,22 +41,11 @@ def batch_sums(population: NDArray[Any], batch_size: int, *, replace: bool = Fal
     """
     if population.dtype.kind in "biu" and population.itemsize < 8:  # sums of short integers wrap around
         population = population.astype(np.int64)
-    chosen = every_batch(len(population), batch_size, replace=replace)
+    chosen = every_batch(len(population), batch_size)
     sums = population[chosen[:, 0]]
     for column in chosen.T[1:]:
         sums = sums + population[column]
     return sums
-
-
-def redrawn(values: NDArray[Any], dataset_size: int) -> NDArray[Any]:
-    """Every population of independent draws from equally likely values: (K,) -> (K^N, N).
-
-    Examples
-    --------
-    >>> redrawn(np.array([-1, 1]), 2).tolist()
-    [[-1, -1], [-1, 1], [1, -1], [1, 1]]
-    """
-    return values[every_batch(len(values), dataset_size, replace=True)]
 
 
 def symmetric_matrices(rng: np.random.Generator, dataset_size: int, dim: int) -> NDArray[np.float64]:

@@ -19,7 +19,6 @@ see the same batches. To find which rates train:
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -268,11 +267,10 @@ def ends_measured(
 
 
 class TrainingState(NamedTuple):
-    """Parameters, each (n, ...), and memory of the rule, after `step` steps."""
+    """Parameters, each (n, ...), after `step` steps."""
 
     step: int
     parameters: list[Tensor]
-    memory: Memory
 
 
 def checkpoints(
@@ -285,7 +283,6 @@ def checkpoints(
     at: Sequence[int],
     rule: Rule = SGD,
     decay: float = 0.0,
-    changed: Callable[[Tensor], Tensor] | None = None,
 ) -> list[TrainingState]:
     """Train a stack of networks, each on batches of its own, and return their states at some steps.
 
@@ -301,8 +298,6 @@ def checkpoints(
         Update rule.
     decay
         Weight decay: this many times the parameters are added to each gradient.
-    changed
-        Function applied to the inputs of each batch, (n, B, ...), such as augmentation.
 
     Raises
     ------
@@ -328,13 +323,12 @@ def checkpoints(
     networks = torch.arange(len(batches), device=own[0].device)
     for step in range(at[-1] + 1):
         if step in at:
-            # the rule moves parameters and memory in place
-            found.append(TrainingState(*copy.deepcopy((step, own, memory))))
+            found.append(TrainingState(step, [p.clone() for p in own]))  # the rule moves them in place
         if step == at[-1]:
             break
         chosen = torch.stack([b.at(step) for b in batches]).to(own[0].device)
         x, y = samples.at(networks, chosen)
-        _, gradients = stack.losses_and_gradients(own, x if changed is None else changed(x), y)
+        _, gradients = stack.losses_and_gradients(own, x, y)
         if decay:
             gradients = [g.add(p, alpha=decay) for g, p in zip(gradients, own, strict=True)]
         memory = rule.step_(own, gradients, torch.full((len(own[0]),), rates[step]).to(own[0]), memory)

@@ -155,17 +155,8 @@ class Classifier(NamedTuple):
             return None
         return float(torch.nn.functional.cross_entropy(logits, self.labels)) if finite else math.nan
 
-    def trained(
-        self,
-        rng: Generator,
-        point: Point,
-        at: Sequence[float],
-        rule: rules.Rule | None = None,
-        *,
-        decay: float = DECAY,
-        augmented: bool = False,
-    ) -> list[grids.TrainingState]:
-        """Yield checkpoints at some shares of training by the schedule of eq. (21); momentum 0.9 without a rule."""
+    def trained(self, rng: Generator, point: Point, at: Sequence[float]) -> list[grids.TrainingState]:
+        """Checkpoints at some shares of training with momentum 0.9 by the schedule of eq. (21)."""
         seed = int(rng.integers(2**31))
         batches = trial_training.CommonBatches(samples=len(self.labels), size=point.training_batch, seed=seed)
         steps, stack = point.epochs * batches.per_epoch, stacks.Modules(self.model)
@@ -176,9 +167,8 @@ class Classifier(NamedTuple):
             [batches],
             rates=scheduled(point.rate, steps),
             at=steps_at(at, steps),
-            rule=rule or rules.MOMENTUM,
-            decay=decay,
-            changed=(lambda x: varied(rng, x[0])[None]) if augmented else None,
+            rule=rules.MOMENTUM,
+            decay=DECAY,
         )
 
 
@@ -230,22 +220,3 @@ def pass_cost(point: Point) -> tuple[float, float]:
     wide = [channels for stage in point.stages for channels in stage] + [*point.head, classes_of(point)]
     activations = sum(2.0 * places * units for (_, places), units in zip(layers, wide, strict=True))
     return sum(2.0 * weights * places for weights, places in layers), activations
-
-
-def varied(rng: Generator, images: Tensor) -> Tensor:
-    """Each image with a chance of a half mirrored, and cropped at random out of itself with four pixels around it."""
-    import torch
-    from torch import nn
-
-    count, height = len(images), images.shape[-1]
-    mirrored = torch.from_numpy(rng.uniform(size=count) < 0.5).to(images.device)
-    images = torch.where(mirrored[:, None, None, None], images.flip(-1), images)
-    edge = float(images.min())
-    wide = nn.functional.pad(images, (4, 4, 4, 4), value=edge)
-    # Four pixels on each side leave nine places for a crop.
-    places = rng.integers(9, size=(count, 2))
-    crops = [
-        image[:, top : top + height, left : left + height]
-        for image, (top, left) in zip(wide, places, strict=True)
-    ]
-    return torch.stack(crops)

@@ -4,7 +4,6 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
-import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -15,11 +14,10 @@ from tests.simulate.matrices.drawn import assert_mean, block_of
 SIZES = (3, 7, 40)
 
 
-@pytest.mark.parametrize("replace", [False, True])
-def test_batch_sums_are_those_of_the_batches_sample_by_sample(replace: bool) -> None:
+def test_batch_sums_are_those_of_the_batches_sample_by_sample() -> None:
     population = rng(5).standard_normal((5, 2, 3))
-    batches = populations.every_batch(5, 3, replace=replace)
-    sums = populations.batch_sums(population, 3, replace=replace)
+    batches = populations.every_batch(5, 3)
+    sums = populations.batch_sums(population, 3)
     assert_allclose(sums, population[batches].sum(axis=1), rtol=1e-14)
 
 

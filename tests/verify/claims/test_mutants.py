@@ -108,9 +108,6 @@ UNSEEN = {
     "the term in 1/N is too small against 1/B, or the broadening against the eigenvalue": {
         "granziol2022/theorem-7": "dataset_size: twice half",
     },
-    "a semicircle has a sigma, and a law of Marchenko and Pastur reads the dimension": {
-        "granziol2022/law-moments": "dim: sigma",
-    },
     "in more than ten dimensions the law of one component hardly depends on their number": {
         "granziol2022/probe-overlap": "dim: twice half root",
     },
@@ -138,10 +135,8 @@ UNSEEN = {
         "vysogorets2024/prior-slope": "parameters: twice half",
         "vysogorets2024/upper-edge": "gap_density: root",
         "granziol2022/sgd-rates-clean-linear-then-flat": "whole: root",
-        "granziol2022/spike-in-transform-real": "sigma: root",
         "granziol2022/theorem-4-at-128": "theorem_4: half root",
         "granziol2022/theorem-4-trained-at-128": "theorem_4: half root",
-        "granziol2022/outlier-variance": "spike: twice",
         "karakida2019/uneven-kappa2": "width: twice half",
         "karakida2019/second-moment": "weight_variance: twice depth samples outputs, bias_variance: half root",
         "karakida2019/forward-variance-by-layer": "depth: twice samples outputs",

@@ -84,9 +84,9 @@ def test_a_results_file_says_how_a_run_drew_and_what_did_not_reach_its_device(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(suite, "PLANTED", ())
-    asked = requested({"claim": ["granziol2022/edge"]}, tier=Tier.SMOKE, report_dir=None)
+    asked = requested({"claim": ["granziol2022/several-spikes"]}, tier=Tier.SMOKE, report_dir=None)
     request = dataclasses.replace(asked, settings=Settings(device="cuda"))
     made = suite.collect(session(settings=request.settings), request, paged=False).suite
     assert made.draws == COUNTED
-    beside = {"granziol2022/edge": "eigenvalues of tridiagonal matrices, by LAPACK"}
+    beside = {"granziol2022/several-spikes": "eigenvalues of banded matrices, by LAPACK"}
     assert made.host["beside_the_device"] == beside

@@ -142,7 +142,7 @@ def test_a_block_that_took_longer_than_is_left_is_not_begun_nor_what_no_cpu_draw
 
 
 def test_a_report_of_a_device_says_it_and_the_run_fails_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = requested({"claim": ["granziol2022/edge"]}, tier=Tier.SMOKE, report_dir=None)
+    asked = requested({"claim": ["granziol2022/several-spikes"]}, tier=Tier.SMOKE, report_dir=None)
     off = Again(drawn=1, asked=1, blocks=9, off={"paper/x, y": 0.25}, other={})
     monkeypatch.setattr(Session, "drawn_again", lambda *_: off)
     monkeypatch.setattr(suite, "PLANTED", ())

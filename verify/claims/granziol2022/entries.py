@@ -108,7 +108,7 @@ ENTRIES = (
     Entry(
         "B60",
         "extreme eigenvalues shrink with more data",
-        scope="in expectation, on random populations; augmented data are observed on LeNet-5",
+        scope="in expectation, on random populations; augmented data are left out",
     ),
     Entry(
         "B61",

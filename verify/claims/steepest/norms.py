@@ -10,8 +10,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, scaled_training, stacks, steepest
 from theory.learning_rates import edge_of_stability
 from verify.claims.trained_networks import SINGLE, batches_of, drawn_images, training_sets
-from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Tier, as_stated
-from verify.model.observation import Observation, columns_of
+from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, as_stated
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,16 +72,6 @@ def late_sharpness(block: Block, point: Point) -> Arrays:
     }
     level = found["sharpness"] / edge_of_stability.edge(point.rate)
     return found | {"at the edge": (np.abs(level - 1) < point.within).astype(float)}
-
-
-def sharpness_courses(block: Block, point: Point) -> Arrays:
-    """Both over 2/eta after each number of steps, at the one rate of the point."""
-    (rate,) = point.rate
-    rows = [late_sharpness(block, point | {"looks": (look,)}) for look in point.looks]
-    return {
-        name: np.concatenate([row[name] for row in rows], 1) * rate / 2
-        for name in ("sharpness", "eigenvalue")
-    }
 
 
 def _experiment(name: str, seconds: float, **setting: Any) -> Experiment:
@@ -245,44 +234,5 @@ CLAIMS = (
         margin_reason="the share of exceptions that a hundred networks would show",
         rivals={"a fifth of it": lambda p: _edge(p) / 10, "a tenth of it": lambda p: _edge(p) / 20},
         quantity="largest eigenvalue of the Hessian, mean over time",
-    ),
-)
-
-OBSERVATIONS = (
-    Observation(
-        id="steepest/courses",
-        entries=("M1", "M2", "M3", "M4"),
-        source=f"{PAPER}, abstract",
-        title="Curvature over 2/eta through steepest descent in three norms",
-        note="The generalised sharpness rises to 2/eta or above and stays there. The largest eigenvalue does not: it "
-        "is a quarter of 2/eta for the spectral norm, above it for blocks, and a hundredth or so for signs.",
-        replicate="one perceptron with its images and random labels",
-        simulate=sharpness_courses,
-        single=SINGLE,
-        points=tuple(
-            Point(
-                images="digits",
-                samples=64,
-                hidden=(16, 16),
-                looks=(100, 200, 400, 800),
-                within=0.25,
-                **setting,
-            )
-            for setting in (
-                {"norm": "spectral", "normalised": False, "rate": (0.02,)},
-                {"norm": "blocks", "normalised": False, "rate": (0.2,)},
-                {"norm": "signs", "normalised": True, "rate": (0.0005,)},
-                {"norm": "signs", "normalised": False, "rate": (0.0002,)},
-            )
-        ),
-        along="looks",
-        axis="steps",
-        columns=columns_of(
-            {"sharpness": "generalised sharpness over 2/eta", "eigenvalue": "largest eigenvalue over 2/eta"}
-        ),
-        replicates=2,
-        seconds=3.0,
-        tier=Tier.FULL,
-        data="digits",
     ),
 )

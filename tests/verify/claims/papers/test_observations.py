@@ -24,14 +24,9 @@ SMALLER = {
     "granziol2022/outliers-of-classes": {"samples": 40, "hidden": 3, "steps": 2, "distance": (0.5, 2.0)},
     "beyond/stable-rates-of-networks": {"samples": 6, "steps": 2, "batch_size": (1, 3)},
     "granziol2022/lenet-through-training": TRAINED | {"samples": 129, "training_batch": 128, "done": (0.0, 1.0)},
-    "granziol2022/adam-scalings": TRAINED | {"done": (0.5, 1.0)},
-    "granziol2022/augmented-data": TRAINED | {"copies": (1, 3)},
-    "granziol2022/rank-through-training": {
-        "samples": 12, "hidden": 3, "batch_size": 4, "epochs": 2, "done": (0.0, 1.0), "steps": 9,
-    },
 }  # fmt: skip
 
-EXPENSIVE = ("granziol2022/lenet-through-training", "granziol2022/augmented-data")
+EXPENSIVE = ("granziol2022/lenet-through-training",)
 """Observations that take seconds: only one row of their last point is drawn."""
 
 PATCHED = (

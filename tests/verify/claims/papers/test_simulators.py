@@ -36,7 +36,7 @@ WITHOUT = {
     ),
     "nothing is drawn in it: exact properties and identities hold it over its domain": (
         "lanczos.gauss.quadrature lanczos.products.Operator "
-        "matrices.populations.definite_matrices matrices.populations.redrawn "
+        "matrices.populations.definite_matrices "
         "perceptrons.curvature.positive_excess perceptrons.curvature.spectral_norm "
         "perceptrons.sample_products.algorithm_1_probes perceptrons.sample_products.DenseSamples "
         "training.optimisers.descent_step training.optimisers.heavy_ball_step "

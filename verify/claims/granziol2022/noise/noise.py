@@ -1,4 +1,4 @@
-"""Granziol, Zohren and Roberts (2022): spectrum, edge and moments of the noise of a batch, of elements of any kind."""
+"""Granziol, Zohren and Roberts (2022): spectrum and moments of the noise of a batch, of elements of any kind."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ import numpy as np
 from simulate import spectra
 from simulate.matrices import ensembles, noise, populations
 from simulate.monte_carlo import Block, Point
-from theory import outliers, rmt
+from theory import rmt
 from theory.batch_hessian import element_fluctuation
 from theory.rmt import MarchenkoPastur, Semicircle
 from verify.claims.granziol2022 import PAPER
-from verify.claims.granziol2022.outliers.outliers import TRIDIAGONAL, scale
+from verify.claims.granziol2022.outliers.outliers import scale
 from verify.judging.families import one
 from verify.model import (
     OURS,
     Arrays,
     Claim,
     Experiment,
-    Kind,
     StatisticalProperty,
     Tier,
     misprint,
@@ -157,75 +156,6 @@ SPECTRUM_CLAIMS = (
     ),
 )
 
-# --- the edge: lemma 5 below its threshold -------------------------------------------------------------------
-
-
-def noise_edge(block: Block, point: Point) -> Arrays:
-    """Largest eigenvalue of Gaussian noise of edge 2, at every size; *centred*: on the scale of P - 1/2."""
-    import torch
-
-    edges = [ensembles.goe_top_eigenvalue(block, dim) for dim in point.dims]
-    centred = [edge * math.sqrt(dim / (dim - 0.5)) for dim, edge in zip(point.dims, edges, strict=True)]
-    return {"edge": torch.stack(edges, dim=1), "centred": torch.stack(centred, dim=1)}
-
-
-EDGE = Experiment(
-    id="granziol2022/edge",
-    replicate="one Gaussian matrix at each size",
-    simulate=noise_edge,
-    on_host=TRIDIAGONAL,
-    points=(Point(dims=tuple(50 * 2**k for k in range(8))),),
-    seconds=1.7,
-)
-
-EDGE_ORDER = Claim(
-    id="granziol2022/edge-order",
-    entries=("B13",),
-    source=f"ours, beside theorem 3 of {PAPER}; the centring by Johnstone and Ma (2012)",
-    statement=r"2 - \mathbb{E}\,\sqrt{\tfrac{P}{P - 1/2}}\,\lambda_{\max}(\varepsilon) / s \sim P^{-2/3}",
-    says="The largest eigenvalue of Gaussian noise, rescaled for half a dimension less, nears the edge like the "
-    "dimension to the power -2/3.",
-    passage=OURS,
-    experiment=EDGE,
-    kind=Kind.EXPONENT,
-    score="centred",
-    along="dims",
-    terms=(2 / 3,),
-    offset=lambda _: Semicircle(sigma=1.0).edges[1],
-    predict=lambda _: -2 / 3,
-    margin=0.15,
-    relative=False,
-    margin_reason="less than half the way to the nearest rival exponent, 1/3 away",
-    rivals={"1/P": lambda _: -1.0, "P^(-1/3)": lambda _: -1 / 3},
-    quantity="distance of the largest eigenvalue from the edge",
-)
-
-EDGE_CLAIMS = (
-    Claim(
-        id="granziol2022/edge",
-        entries=("B13", "B15"),
-        source=f"{PAPER}, theorem 3 and lemma 5, eq. (10), without a spike",
-        statement=r"\lim_{P \to \infty} \mathbb{E}\,\lambda_{\max}(\varepsilon) / s = 2",
-        says="As the dimension grows, the largest eigenvalue of Gaussian noise tends to twice the deviation of its "
-        "spectrum.",
-        experiment=EDGE,
-        kind=Kind.LIMIT,
-        score="edge",
-        along="dims",
-        terms=(2 / 3, 1),
-        order=EDGE_ORDER,
-        predict=lambda _: outliers.additive_wigner(0.0, sigma=1.0).edge,
-        margin=0.01,
-        margin_reason="at most 1 % for random matrices, here of the limit itself: at P = 50 the edge is 5 % low",
-        rivals={
-            "edge at P = 50": lambda _: 2 - 1.2065 * 50 ** (-2 / 3),
-            "square root of 2": lambda _: math.sqrt(2),
-            "variance for standard deviation": lambda _: 4.0,
-        },
-        quantity="largest eigenvalue of the noise over s",
-    ),
-)
-
 # --- whole spectra: theorem 3 --------------------------------------------------------------------------------
 
 
@@ -304,12 +234,6 @@ def uneven_rows(block: Block, point: Point) -> Arrays:
     return _fourth_moments(point.sigma * noise.profiled(block, profile), point.sigma**2)
 
 
-def few_entries(block: Block, point: Point) -> Arrays:
-    """Fourth moment of the spectrum with a few entries in a row, signs of one size at random places."""
-    matrices = point.sigma * noise.sparse(block, point.dim, per_row=point.per_row)
-    return _fourth_moments(matrices, point.sigma**2)
-
-
 def _fourth_moments(matrices: Any, second: float) -> Arrays:
     dim = matrices.shape[1]
     squares = matrices.square().sum(dim=(1, 2)) / dim
@@ -327,26 +251,9 @@ UNEVEN_ROWS = Experiment(
 )
 
 
-FEW_ENTRIES = Experiment(
-    id="granziol2022/few-entries",
-    replicate="one noise matrix",
-    simulate=few_entries,
-    points=(Point(per_row=7, sigma=1.3, dim=22), Point(per_row=11, sigma=0.7, dim=300)),
-    budget=1 << 17,
-    seconds=0.45,
-)
-
-FOURTH = {
-    "entries": ("B13",),
-    "score": "fourth",
-    "margin": 0.01,
-    "margin_reason": "exact at every size; at most 1 % for random matrices",
-    "quantity": "fourth moment of the spectrum",
-}
-
 UNEVEN_CLAIM = Claim(
     id="granziol2022/uneven-rows",
-    **FOURTH,
+    entries=("B13",),
     source=f"ours, beside condition (ii) of theorem 3 of {PAPER}",
     statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \Big[2 (1 + c^2) + \frac{(1 + c^2)^2}{P}\Big] "
     r"\sigma^4\quad "
@@ -360,6 +267,10 @@ UNEVEN_CLAIM = Claim(
     finding="Outside condition (ii), with uneven row sums of the variances, the fourth moment exceeds a "
     "semicircle's.",
     experiment=UNEVEN_ROWS,
+    score="fourth",
+    margin=0.01,
+    margin_reason="exact at every size; at most 1 % for random matrices",
+    quantity="fourth moment of the spectrum",
     predict=lambda p: rmt.profiled_fourth_moment(sigma=p.sigma, contrast=p.contrast, dim=p.dim),
     rivals={
         "semicircle": lambda p: 2 * p.sigma**4,
@@ -368,31 +279,6 @@ UNEVEN_CLAIM = Claim(
         "any variance profile": lambda p: 2 * p.sigma**4 * (1 + 1 / p.dim),
     },
 )
-
-FEW_CLAIM = Claim(
-    id="granziol2022/few-entries",
-    **FOURTH,
-    source=f"ours, beside Lindeberg's condition in the proof of theorem 3 of {PAPER}",
-    statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \big(2 + \tfrac1k - \tfrac2P\big) \sigma^4\quad "
-    r"(\text{entries } \pm\sigma/\sqrt k \text{ at random places, } k \text{ a row on average, whatever } P)",
-    says="With a fixed mean number of entries in a row, the fourth moment of the spectrum stays above the "
-    "semicircle's by about its inverse.",
-    passage=out_of_scope(
-        "the tails of the normal distribution decay sufficiently rapidly",
-        "proof of Theorem 3",
-    ),
-    finding="Outside Lindeberg's condition, with a number of entries in a row that does not grow, the limit is "
-    "no semicircle.",
-    experiment=FEW_ENTRIES,
-    axis="per_row",
-    predict=lambda p: rmt.sparse_fourth_moment(sigma=p.sigma, per_row=p.per_row, dim=p.dim),
-    rivals={
-        "semicircle": lambda p: 2 * p.sigma**4,
-        "semicircle at this size": lambda p: (2 - 1 / p.dim) * p.sigma**4,
-        "twice the excess": lambda p: (2 + 2 / p.per_row) * p.sigma**4,
-    },
-)
-
 
 ENTRIES = 4096
 """Entries of all matrices of a replicate together: small matrices scatter most and cost least."""
@@ -409,8 +295,11 @@ def _second(block: Block, matrices: Any, **known: float) -> Any:
     return found / float(rmt.wigner_second_moment(sigma=1.0, dim=dim, spike=spike, **known))
 
 
-def _fourth(claim: Any, block: Block, p: Point) -> Any:
-    return claim.experiment.simulate(block, p)["fourth"] / claim.predict(p)
+def _few_entries(block: Block, p: Point) -> Any:
+    """Fourth moment with a few entries in a row, signs of one size at random places, over that of theory."""
+    per_row = 1 + p.contrast * (p.dim - 1)
+    found = _fourth_moments(p.sigma * noise.sparse(block, p.dim, per_row=per_row), p.sigma**2)
+    return found["fourth"] / rmt.sparse_fourth_moment(sigma=p.sigma, per_row=per_row, dim=p.dim)
 
 
 def _few_projections(block: Block, p: Point) -> Any:
@@ -451,8 +340,8 @@ CASES = {
     "signs": lambda b, p: _second(b, ensembles.wigner(b, p.dim, law="rademacher")),
     "student": lambda b, p: _second(b, noise.student(b, p.dim, degrees=8 + p.samples)),
     "bands": lambda b, p: _second(b, noise.profiled(b, noise.banded_profile(p.dim, contrast=p.contrast))),
-    "blocks": lambda b, p: _fourth(UNEVEN_CLAIM, b, p),
-    "sparse": lambda b, p: _fourth(FEW_CLAIM, b, p | {"per_row": 1 + p.contrast * (p.dim - 1)}),
+    "blocks": lambda b, p: uneven_rows(b, p)["fourth"] / UNEVEN_CLAIM.predict(p),
+    "sparse": _few_entries,
     "projections": _few_projections,
     "without the matrix": _moments_without_matrix,
     "batches": _batches,
@@ -514,4 +403,4 @@ ANY_NOISE_CLAIMS = (
 )
 
 
-CLAIMS = (*SPECTRUM_CLAIMS, *EDGE_CLAIMS, *OTHER_SPECTRA, UNEVEN_CLAIM, FEW_CLAIM, *ANY_NOISE_CLAIMS)
+CLAIMS = (*SPECTRUM_CLAIMS, *OTHER_SPECTRA, UNEVEN_CLAIM, *ANY_NOISE_CLAIMS)

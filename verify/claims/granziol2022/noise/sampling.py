@@ -27,40 +27,7 @@ from verify.model import (
     out_of_scope,
 )
 
-# --- moments over all batches of a population of whole numbers, as rationals ---------------------------------
-
 Array = NDArray[Any]
-
-RATIONAL = "computed in whole numbers and rationals, rounded once"
-
-
-def fluctuation_of(variance: Any, batch_size: Any, dataset_size: Any) -> Array:
-    """Variance of an element of the noise, of that of the samples."""
-    sizes = {"batch_size": batch_size, "dataset_size": dataset_size}
-    return batch_hessian.element_fluctuation(variance=variance, **sizes)
-
-
-def inverse_batch(batch_size: float, dataset_size: float) -> float:
-    """1/b."""
-    return 1 / batch_size - 1 / dataset_size
-
-
-def whole_numbers(rng: Generator, count: int) -> Array:
-    """Whole numbers, not all equal."""
-    return np.append(rng.integers(-20, 20, count - 1), 31)
-
-
-def mean_power(sums: Array, size: int, mean: Fraction, power: int) -> Fraction:
-    """Mean over batches of a power of the batch mean less `mean`, as a rational."""
-    total = sum((Fraction(int(s), size) - mean) ** power for s in sums)
-    return Fraction(total) / len(sums)
-
-
-def central_moment(values: Array, power: int, divisor: int) -> Fraction:
-    """Sum of a power of the deviations from the mean, over `divisor`."""
-    mean = Fraction(int(values.sum()), len(values))
-    return sum(((Fraction(int(v)) - mean) ** power for v in values), Fraction(0)) / divisor
-
 
 # --- eqs. (4) and (5): the noise, sample by sample -----------------------------------------------------------
 
@@ -79,29 +46,13 @@ def batch_and_rest(rng: Generator, point: Point) -> Arrays:
     }
 
 
-def against_the_true_mean(rng: Generator, point: Point) -> Arrays:
-    """Squared noise of batches about the mean that the populations are drawn from."""
-    values = whole_numbers(rng, point.outcomes)
-    drawn, variance = (
-        populations.redrawn(values, point.dataset_size),
-        float(central_moment(values, 2, point.outcomes)),
-    )
-    total, size = point.dataset_size, point.batch_size
-    truth = Fraction(int(values.sum()), point.outcomes)
-    return {
-        "against the true mean": float(mean_power(drawn[:, :size].sum(axis=1), size, truth, 2)),
-        "Var / B": fluctuation_of(variance, size, math.inf),
-        "(1/B - 1/N) Var": fluctuation_of(variance, size, total),
-        "with N/(N - 1)": total / (total - 1) * fluctuation_of(variance, size, total),
-    }
-
-
 def effective_sizes(rng: Generator, point: Point) -> Arrays:
-    """Variance of the samples over mean square of the noise, at every batch size below N."""
+    """Variance of the samples over mean square of the noise, at every batch size below N, in rationals."""
     total = point.dataset_size
-    values, sizes = whole_numbers(rng, total), np.arange(1, total)
-    mean, variance = Fraction(int(values.sum()), total), central_moment(values, 2, total - 1)
-    squares = [mean_power(populations.batch_sums(values, size), size, mean, 2) for size in sizes.tolist()]
+    values, sizes = _whole_numbers(rng, total), np.arange(1, total)
+    mean = Fraction(int(values.sum()), total)
+    variance = sum(((int(v) - mean) ** 2 for v in values), Fraction(0)) / (total - 1)
+    squares = [_mean_square(populations.batch_sums(values, size), size, mean) for size in sizes.tolist()]
     return {
         "variance over mean square": [float(variance / square) for square in squares],
         "b": batch_hessian.effective_batch_size(sizes, total),
@@ -111,19 +62,32 @@ def effective_sizes(rng: Generator, point: Point) -> Arrays:
     }
 
 
+def _whole_numbers(rng: Generator, count: int) -> Array:
+    """Whole numbers, not all equal."""
+    return np.append(rng.integers(-20, 20, count - 1), 31)
+
+
+def _mean_square(sums: Array, size: int, mean: Fraction) -> Fraction:
+    """Mean over batches of the squared batch mean less `mean`."""
+    return sum(((Fraction(int(s), size) - mean) ** 2 for s in sums), Fraction(0)) / len(sums)
+
+
 # --- lemma 2: how near the noise is to normal ----------------------------------------------------------------
 
 
 def nested_batches(rng: Generator, point: Point) -> Arrays:
     """Mean square of the step from a batch to a larger one that holds it, both in units of their deviation."""
     total, small, large = point.dataset_size, point.batch_size, point.larger
-    values = whole_numbers(rng, total).astype(float)
+    values = _whole_numbers(rng, total).astype(float)
     values -= values.mean()
     outer = values[populations.every_batch(total, large)]
     inner = outer[:, populations.every_batch(large, small)].mean(axis=2)
-    deviations = [math.sqrt(fluctuation_of(values.var(ddof=1), size, total)) for size in (small, large)]
-    steps = inner / deviations[0] - outer.mean(axis=1, keepdims=True) / deviations[1]
-    shared = math.sqrt(inverse_batch(large, total) / inverse_batch(small, total))
+    variance, sizes = values.var(ddof=1), np.array([small, large])
+    near, far = np.sqrt(
+        batch_hessian.element_fluctuation(variance=variance, batch_size=sizes, dataset_size=total)
+    )
+    steps = inner / near - outer.mean(axis=1, keepdims=True) / far
+    shared = math.sqrt((1 / large - 1 / total) / (1 / small - 1 / total))
     return {
         "all nested batches": (steps**2).mean(),
         "2 - 2 sqrt(b / b')": 2 - 2 * shared,
@@ -150,24 +114,6 @@ SAMPLING_CLAIMS = (
         quantity="noise of every batch",
     ),
     Identity(
-        id="granziol2022/true-risk",
-        symbols={"H": "Hessian of one sample, drawn from the law psi of the data"},
-        entries=("B11",),
-        source=f"{PAPER}, remark 6, eq. (11)",
-        statement=r"\mathbb{E}\,(H_B - H_{\text{true}})_{jk}^2 = \mathrm{Var}_\psi\,(H)_{jk} / B",
-        says="Measured from the true risk's Hessian, an element of the batch Hessian has its source's variance over "
-        "the batch size itself.",
-        routes=against_the_true_mean,
-        points=(
-            Point(outcomes=3, dataset_size=6, batch_size=2),
-            Point(outcomes=4, dataset_size=5, batch_size=3),
-        ),
-        tolerance=1e-14,
-        tolerance_reason=RATIONAL,
-        seconds=0.01,
-        quantity="mean square of an element",
-    ),
-    Identity(
         id="granziol2022/effective-batch-size",
         entries=("B7",),
         source=f"{PAPER}, theorem 4 and its footnote; the noise scale of section 2.2",
@@ -177,7 +123,7 @@ SAMPLING_CLAIMS = (
         routes=effective_sizes,
         points=(Point(dataset_size=6), Point(dataset_size=8)),
         tolerance=1e-14,
-        tolerance_reason=RATIONAL,
+        tolerance_reason="computed in whole numbers and rationals, rounded once",
         seconds=0.01,
         quantity="effective batch size at every B < N",
     ),

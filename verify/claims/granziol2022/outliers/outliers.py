@@ -8,7 +8,7 @@ from typing import Any
 
 from simulate.matrices import ensembles, noise, reduced
 from simulate.monte_carlo import Block, Point
-from theory import batch_hessian, finite_size, outliers
+from theory import batch_hessian, outliers
 from theory.batch_hessian import low_rank_noise
 from verify.claims.granziol2022 import PAPER
 from verify.judging.families import one
@@ -256,12 +256,6 @@ def sampled_hessians(block: Block, point: Point) -> Arrays:
     return {"eigenvalue": _top(noise, v, point.eigenvalue)}
 
 
-def one_spike(block: Block, point: Point) -> Arrays:
-    """Largest eigenvalue with one spike in noise of variance sigma^2 (1/B - 1/N) in every element."""
-    s = scale(point)
-    return {"eigenvalue": s * ensembles.goe_top_eigenvalue(block, point.dim, spike=point.eigenvalue / s)}
-
-
 TRIDIAGONAL = "eigenvalues of tridiagonal matrices, by LAPACK"
 
 SEVERAL = Experiment(
@@ -285,19 +279,6 @@ BATCHES = Experiment(
     seconds=0.62,
 )
 
-DROWNED = Experiment(
-    id="granziol2022/drowned-spike",
-    replicate="one Gaussian noise matrix with one weak direction",
-    simulate=one_spike,
-    on_host=TRIDIAGONAL,
-    points=(
-        Point(eigenvalue=0.07, sigma=0.12, dim=200, batch_size=7, dataset_size=170),
-        Point(eigenvalue=0.07, sigma=0.31, dim=37, batch_size=3, dataset_size=170),
-    ),
-    budget=32768,
-    seconds=0.54,
-)
-
 
 def _each_spike(p: Point) -> Any:
     return outliers.additive_wigner(p.spikes, sigma=p.sigma).eigenvalue
@@ -308,15 +289,10 @@ def _appendix_a2(p: Point) -> Any:
     return -2 * p.sigma if -2 * p.sigma <= p.spikes < 0 else _each_spike(p)
 
 
-def _finite_edge(p: Point) -> Any:
-    """Mean of the largest eigenvalue of Gaussian noise of P dimensions."""
-    return finite_size.wigner_edge(p.dim, sigma=scale(p)).mean
-
-
 OUTLIERS_CLAIMS = (
     Claim(
         id="granziol2022/several-spikes",
-        entries=("B15", "B16", "B18"),
+        entries=("B15", "B16", "B18", "B-A3"),
         source=f"{PAPER}, lemma 5, eq. (10), and appendix A.2",
         statement=r"\lambda_i' = \lambda_i + \sigma^2/\lambda_i\quad (|\lambda_i| > \sigma,\ "
         r"\text{each of several, at both ends})",
@@ -367,30 +343,6 @@ OUTLIERS_CLAIMS = (
             "edge of the noise": lambda p: 2 * scale(p),
         },
         quantity=LEFT_OUT,
-    ),
-    Claim(
-        id="granziol2022/drowned-spike",
-        entries=("B15", "B16"),
-        source=f"{PAPER}, theorem 4, eq. (9), below its threshold; finite P by Johnstone and Ma (2012)",
-        statement=r"\mathbb{E}\,\lambda_1' = 2 s \sqrt{1 - \tfrac{1}{2P}}\, \big(1 - \tfrac{1.2065}{2} "
-        r"(P - \tfrac12)^{-2/3}\big)\quad (\lambda_1 \ll s = \sqrt{P/b}\,\sigma)",
-        says="A spike far below the threshold leaves the top eigenvalue at the edge of the noise, corrected for "
-        "finite dimension.",
-        experiment=DROWNED,
-        score="eigenvalue",
-        axis="batch_size",
-        predict=_finite_edge,
-        margin=0.003,
-        margin_reason="the spike moves the edge by s / P times lambda_1 / (s - lambda_1), 0.1 % at P = 37",
-        rivals={
-            "edge of infinite size": lambda p: 2 * scale(p),
-            "P for P - 1/2": lambda p: scale(p) * (2 - 1.2065 * p.dim ** (-2 / 3)),
-            "no threshold": lambda p: p.eigenvalue + scale(p) ** 2 / p.eigenvalue,
-            "no broadening": lambda p: p.eigenvalue,
-            "B for b": lambda p: _finite_edge(p) * math.sqrt(1 / (1 - p.batch_size / p.dataset_size)),
-            "complex matrices": lambda p: scale(p) * (2 - 1.7711 * p.dim ** (-2 / 3)),
-        },
-        quantity="largest eigenvalue",
     ),
 )
 

@@ -8,7 +8,6 @@ from typing import Any
 from simulate.matrices import reduced
 from simulate.monte_carlo import Block, Point
 from theory import finite_size, outliers
-from theory.rmt import MarchenkoPastur
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.outliers import ABOVE, THEOREM_7, TRIDIAGONAL
 from verify.model import (
@@ -96,47 +95,6 @@ def _semicircle(p: Point) -> Any:
     """The spike in a semicircle of the mean and variance of the noise."""
     width = p.variance * math.sqrt(p.dim / p.samples)
     return p.variance + outliers.additive_wigner(p.spike, sigma=width).eigenvalue
-
-
-# --- eqs. (14), (15): the mean of noise inside a factor ------------------------------------------------------
-
-
-def noisy_factors(block: Block, point: Point) -> Arrays:
-    """Element of (J + X)(J + X)' along and across the only direction of J J', at squared cosines with it.
-
-    The noise is exponential less the mean of its law.
-    """
-    import torch
-
-    shape = (point.draws, point.dim, point.samples)
-    noise = (
-        block.stack(lambda rng: rng.standard_exponential(shape) - 1) * point.sigma / math.sqrt(point.samples)
-    )
-    frame = torch.linalg.qr(block.normal(point.draws, point.dim, 2)).Q
-    right = torch.nn.functional.normalize(block.normal(point.draws, point.samples), dim=2)
-    cosines = torch.tensor(point.squared_cosines, dtype=noise.dtype, device=noise.device).sqrt()
-    directions = frame @ torch.stack([cosines, (1 - cosines.square()).sqrt()])
-    factor = noise + math.sqrt(point.eigenvalue) * frame[..., :1] * right[..., None, :]
-    return {"elements": (directions.mT @ factor).square().sum(3).mean(1)}
-
-
-FACTORS = Experiment(
-    id="granziol2022/noisy-factors",
-    replicate="128 factors of one direction with exponential noise",
-    simulate=noisy_factors,
-    points=(
-        Point(eigenvalue=0.9, sigma=1.3, dim=5, samples=3, draws=128, squared_cosines=(0.97, 0.03)),
-        Point(eigenvalue=2.7, sigma=0.7, dim=8, samples=4, draws=128, squared_cosines=(0.97, 0.03)),
-    ),
-    budget=16384,
-    seconds=0.084,
-)
-
-
-def _element(p: Point, *, noise: float | None = None) -> float:
-    """Share of the eigenvalue in this direction, and the noise."""
-    found = MarchenkoPastur(q=p.dim / p.samples, sigma=p.sigma).mean() if noise is None else noise
-    return float(p.eigenvalue * p.squared_cosines + found)
 
 
 OUTLIER = {
@@ -231,30 +189,5 @@ CLAIMS = (
             ),
             "cross term missing": lambda p: p.spike + (1 + p.dim / p.samples) * p.variance,
         },
-    ),
-    Claim(
-        id="granziol2022/mean-of-the-square",
-        entries=("B24",),
-        source=f"{PAPER}, eq. (15)",
-        statement=r"\mathbb{E}\,v^\top (J + X)(J + X)^\top v = \lambda (u^\top v)^2 + \sigma^2\quad "
-        r"(J J^\top = \lambda u u^\top,\ |v| = 1,\ \text{independent elements of } X \text{ of variance } "
-        r"\sigma^2/n)",
-        says="Independent noise of mean zero inside a factor raises the mean of its square by the noise variance, in "
-        "every direction.",
-        experiment=FACTORS,
-        score="elements",
-        along="squared_cosines",
-        predict=_element,
-        margin=0.01,
-        margin_reason="exact at every size; of noise less its mean in the draws at hand it would hold by algebra",
-        rivals={
-            "the noise drops out": lambda p: _element(p, noise=0.0),
-            "divisor n - 1": lambda p: _element(p, noise=p.sigma**2 * p.samples / (p.samples - 1)),
-            "divisor n + 1": lambda p: _element(p, noise=p.sigma**2 * p.samples / (p.samples + 1)),
-            "standard deviation": lambda p: _element(p, noise=p.sigma),
-            "along its direction alone": lambda p: _element(p, noise=p.sigma**2 * p.squared_cosines),
-            "noise 3 % larger": lambda p: _element(p, noise=1.03 * p.sigma**2),
-        },
-        quantity="mean of the noisy matrix in a direction",
     ),
 )

@@ -246,41 +246,6 @@ def rank_one_transform(_: Generator, point: Point) -> Arrays:
     }
 
 
-def spike_in_transform(block: Block, point: Point) -> Arrays:
-    """Real part of N times the difference of the transforms with and without a spike, at one complex z.
-
-    A multiple of v' W v, which has mean exactly 0, is taken out: most of its variance.
-    """
-    import torch
-
-    noise = point.sigma * ensembles.wigner(block, point.dim)
-    v = ensembles.unit_vectors(block, point.dim)
-    z = complex(*point.z)
-    with_spike, without = (
-        (1 / (z - torch.linalg.eigvalsh(m))).sum(dim=1)
-        for m in (ensembles.spiked(noise, v, point.spike), noise)
-    )
-    first_order = torch.einsum("ni,nij,nj->n", v, noise, v)
-    return {"real": (with_spike - without).real - point.taken_out[0] * first_order}
-
-
-SPIKED = Experiment(
-    id="granziol2022/spike-in-transform",
-    replicate="one noise matrix with one direction",
-    simulate=spike_in_transform,
-    points=(Point(dim=160, spike=2.3, sigma=0.9, z=(4.1, 1.3), taken_out=(-0.016, -0.191)),),
-    budget=2048,
-    seconds=0.45,
-)
-
-
-def _spike_in_transform(p: Point, *, denominator: float = 1.0) -> complex:
-    """-lambda S' / (1 - lambda S), with S' = S^2 / (sigma^2 S^2 - 1) of the semicircle."""
-    s = complex(Semicircle(sigma=p.sigma).stieltjes(complex(*p.z)))
-    slope = s**2 / (p.sigma**2 * s**2 - 1)
-    return -p.spike * slope / (1 - denominator * p.spike * s)
-
-
 SPIKE_CLAIMS = (
     Identity(
         id="granziol2022/rank-one-transform",
@@ -301,28 +266,6 @@ SPIKE_CLAIMS = (
         tolerance_reason="exact; rounding of an eigensolver",
         seconds=0.01,
         quantity="Stieltjes transform of a rank-one matrix",
-    ),
-    Claim(
-        id="granziol2022/spike-in-transform-real",
-        entries=("B-A3",),
-        source=f"{PAPER}, eqs. (39) to (42)",
-        statement=r"\mathrm{Re}:\quad P\,(S_M(z) - S_\varepsilon(z)) \to "
-        r"\frac{-\lambda S_\varepsilon'(z)}{1 - \lambda S_\varepsilon(z)}",
-        says="For large dimension a spike moves the real part of the noise's Stieltjes transform by a closed form, "
-        "with its pole at the outlier, over the dimension.",
-        experiment=SPIKED,
-        score="real",
-        predict=lambda p: _spike_in_transform(p).real,
-        margin=0.0027,
-        relative=False,
-        margin_reason="1 % of the modulus, 0.27; finite size is O(1/P)",
-        rivals={
-            "first order in the spike": lambda p: _spike_in_transform(p, denominator=0.0).real,
-            "plus in the denominator": lambda p: _spike_in_transform(p, denominator=-1.0).real,
-            "spike without the noise": lambda p: (1 / (complex(*p.z) - p.spike) - 1 / complex(*p.z)).real,
-            "not multiplied by N": lambda p: _spike_in_transform(p).real / p.dim,
-        },
-        quantity="real part of P times the difference, first-order noise (mean 0) left out",
     ),
 )
 
@@ -390,38 +333,19 @@ def t_transform(_: Generator, point: Point) -> Arrays:
 # --- eqs. (46) to (50): one rank-one term, and the sum of them -----------------------------------------------
 
 
-def _roots(s: Any, spike: float, dim: int) -> tuple[Any, Any]:
-    """Both roots of s z^2 + (1 - s spike) z - spike (1 - 1/P) = 0; the first is the one near -1/s."""
-    root = np.sqrt((s * spike + 1) ** 2 - 4 * s * spike / dim)
-    return (s * spike - 1 - root) / (2 * s), (s * spike - 1 + root) / (2 * s)
-
-
-def rank_one_root(rng: Generator, point: Point) -> Arrays:
-    """Point where the transform of one term r r^T / N is s, in the appendix's sign, and the roots of its equation."""
-    spike = point.ratio * point.variance
-    _, other = _roots(point.s, spike, point.dim)
-    return {
-        "eigenvalues": _of_one_term(rng, point),
-        "exact root": rmt.rank_one_inverse(point.s, spike=spike, dim=point.dim),
-        "other root": other,
-        **_left_out(point),
-    }
-
-
 def expanded_roots(rng: Generator, point: Point) -> Arrays:
     """Point at which the transform of one term is s, and the root expanded to first order in 1/P."""
     dim, s = point.dim, point.s
     spike = point.ratio * point.variance
     a, b = s * spike - 1, s * spike + 1
-    step = 2 * s * spike / b
-    left_out = _left_out(point)
+    step, near = 2 * s * spike / b, -1 / s
     return {
         "eigenvalues": _of_one_term(rng, point),
         "expanded": rmt.rank_one_expansion(s, spike=spike, dim=dim),
         "expanded, wrong sign and extra P": (a - b - step) / (2 * s),
-        "no correction": left_out.pop("no correction"),
+        "no correction": near,
         "expanded, wrong sign": (a - b - step / dim) / (2 * s),
-        **left_out,
+        "term over P for N": near + point.variance / (dim * (s * point.variance + 1)),
     }
 
 
@@ -437,12 +361,6 @@ def _of_one_term(rng: Generator, point: Point) -> float:
 
     near = -1 / s
     return root(excess, *sorted((0.9 * near, 1.2 * near)))
-
-
-def _left_out(point: Point) -> dict[str, float]:
-    near = -1 / point.s
-    correction = point.variance / (point.dim * (point.s * point.variance + 1))
-    return {"no correction": near, "term over P for N": near + correction}
 
 
 TERMS = (
@@ -468,21 +386,6 @@ def sum_of_terms(_: Generator, point: Point) -> Arrays:
 
 
 WISHART_TRANSFORMS_CLAIMS = (
-    Identity(
-        id="granziol2022/rank-one-root",
-        entries=("B-B1",),
-        source=f"{PAPER}, eqs. (46) to (49)",
-        statement=r"s z^2 + (1 - s\lambda) z - \lambda(1 - 1/P) = 0,\quad \lambda = \beta\sigma^2,\ "
-        r"W^s = \frac{r r^\top}{N}",
-        says="The inverse Stieltjes transform of one rank-one term of a Wishart matrix solves a quadratic equation, "
-        "exactly at finite dimension.",
-        routes=rank_one_root,
-        points=TERMS,
-        tolerance=1e-10,
-        tolerance_reason="exact; rounding of an eigensolver and of a root near 1/s",
-        seconds=0.01,
-        quantity="inverse of the transform of one term",
-    ),
     Identity(
         id="granziol2022/rank-one-expansion",
         entries=("B-B1",),

@@ -177,7 +177,6 @@ FINITE_SIZE = "the edge is 0.18 % low at P = 6400; a spike near the threshold is
 
 
 TOP_OF_A_BATCH = {
-    "entries": ("B45",),
     "experiment": RATES,
     "score": "here",
     "margin": 0.01,
@@ -239,6 +238,7 @@ RATES_CLAIMS = (
     Claim(
         id="granziol2022/eigenvalue-below-crossover",
         **TOP_OF_A_BATCH,
+        entries=("B45", "B16", "B15"),
         source=f"{PAPER}, theorem 4, eq. (9), at the batch sizes of section 10.1",
         statement=r"\lambda_1' = 2 \sqrt{P/b}\,\sigma \text{ for } b \le B_c,\quad "
         r"\lambda_1 + \frac Pb \frac{\sigma^2}{\lambda_1} \le 2 \lambda_1 \text{ above}",
@@ -256,6 +256,7 @@ RATES_CLAIMS = (
     Claim(
         id="granziol2022/broadening-dominated-eigenvalue",
         **TOP_OF_A_BATCH,
+        entries=("B45",),
         source=f"{PAPER}, section 10.1, eq. (23)",
         statement=r"\lambda_1' = \lambda_1 + \frac Pb \frac{\sigma^2}{\lambda_1}\quad "
         r"\text{also where the second term dominates}",

@@ -12,19 +12,17 @@ from simulate.perceptrons import sample_products
 from simulate.training import grids, rules, stacks, trial_training
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.perceptrons import NoisyLabels, noisy_labels
-from verify.claims.trained_networks import DECAY, SINGLE, scheduled, steps_at, training_sets
+from verify.claims.trained_networks import DECAY, scheduled, steps_at, training_sets
 from verify.model import (
     Arrays,
     Claim,
     Experiment,
     Kind,
     NoTheory,
-    Tier,
     Verdict,
     as_stated,
     out_of_scope,
 )
-from verify.model.observation import Observation, columns_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -83,50 +81,33 @@ NEAR = 0.1
 """Largest difference of a weight from the share of zeros that counts as near it."""
 
 
-def degeneracy(block: Block, point: Point) -> Arrays:
-    """Shares of zero and of small eigenvalues at some times of training, and the weights of the Ritz values near zero.
-
-    Scores have one component for each time.
-    """
+def at_the_end(block: Block, point: Point) -> Arrays:
+    """Shares of zero and of small eigenvalues at the end of training, and the weight of the Ritz value nearest zero."""
     import torch
 
     walk = course(block, point)
-    rows = []
-    for checkpoint in walk.found:
-        each = [walk.samples(network, checkpoint, point.matrix) for network in range(len(block))]
-        rows.append(
-            _counted(torch.cat([samples.matrices(samples.inner()) for samples in each]), block, point)
-        )
-    return {name: np.stack([row[name] for row in rows], 1) for name in rows[0]}
-
-
-def at_the_end(block: Block, point: Point) -> Arrays:
-    """Shares of zero and of small eigenvalues, and the weights near zero, at the end of training."""
-    return {name: values[:, -1] for name, values in degeneracy(block, point).items()}
+    each = [walk.samples(network, walk.found[-1], point.matrix) for network in range(len(block))]
+    return _counted(torch.cat([samples.matrices(samples.inner()) for samples in each]), block, point)
 
 
 def _counted(matrices: Tensor, block: Block, point: Point) -> Arrays:
-    """Shares and weights of matrices (n, P, P); of the Hessian the paper reports two Ritz values combined."""
+    """Shares and weights of matrices (n, P, P)."""
     values, vectors = np.linalg.eigh(matrices.numpy())
     starts = np.stack([rng.standard_normal(values.shape[1]) for rng in block.streams])
     # each start with a matrix of its own
     operator = lanczos.Operator(product=lambda rows: (rows[:, None] @ matrices)[:, 0], dim=values.shape[1])
     nodes, weights = lanczos.quadrature(operator, starts, point.steps)
-    nearest = np.take_along_axis(weights, np.abs(nodes).argsort(1), 1)
-    one, two, top, sizes = nearest[:, 0], nearest[:, :2].sum(1), values[:, -1], np.abs(values)
+    nearest = np.take_along_axis(weights, np.abs(nodes).argsort(1)[:, :1], 1)[:, 0]
+    top, sizes = values[:, -1], np.abs(values)
     shares = np.einsum("np,npk->nk", starts, vectors) ** 2 / (starts**2).sum(1, keepdims=True)
     none = sizes <= np.minimum(ROUNDING * top, np.abs(nodes[:, 0]))[:, None]
-    zero, rounding, small = ((most >= sizes.T).mean(0) for most in (ZERO, ROUNDING * top, SMALL * top))
+    zero, small = ((most >= sizes.T).mean(0) for most in (ZERO, SMALL * top))
     return {
         "zero": zero,
-        "rounding": rounding,
         "small": small,
-        "one": one,
-        "two": two,
-        "node": np.abs(nodes).min(1) / top,
-        "over": zero / (two if point.matrix == "hessian" else one),
-        "near": (np.abs(one - zero) <= NEAR).astype(float),
-        "slack": one - (shares * none).sum(1),
+        "one": nearest,
+        "near": (np.abs(nearest - zero) <= NEAR).astype(float),
+        "slack": nearest - (shares * none).sum(1),
     }
 
 
@@ -150,9 +131,7 @@ def _experiment(name: str, seconds: float, point: dict[str, Any]) -> Experiment:
         data="digits",
         special="no label is drawn anew; the one time is that after training",
         on_host="matrices of the samples and their eigenvalues",
-        rounding=dict.fromkeys(
-            ("node", "slack", "one", "two", "over"), 1e-3
-        ),  # next to zero, after a training
+        rounding={"slack": 1e-3, "one": 1e-3},  # next to zero, after a training
     )
 
 
@@ -226,57 +205,6 @@ DEGENERACY_CLAIMS = (
         margin_reason="violations in a fifth of the networks would be seen",
         rivals={"a quarter more": lambda _: 0.25},
         quantity="weight of the smallest Ritz value less the start's share of zeros",
-    ),
-)
-
-OBSERVATIONS = (
-    Observation(
-        id="granziol2022/rank-through-training",
-        entries=("B22", "B34"),
-        source=f"{PAPER}, section 7 and figures 2 to 5",
-        title="Zero eigenvalues through training, counted and by the weight near zero",
-        note="With 64 images N (K - 1) is 0.29 of the 1960 parameters, as for VGG-16 on CIFAR-100, and the rank of "
-        "the Gauss-Newton matrix at the start. Its weight near zero is within 1.2 % of the share at most 1e-7, but "
-        "for 11 % early in training; the Hessian's two weights hold small eigenvalues and are 15 to 53 % high, and "
-        "in single networks one alone has little over half of both: the splitting of section 7.2. With 512 images "
-        "the weights are 1.5 (Gauss-Newton) and 4 times (Hessian) the share of zeros at the start, 10 and 31 % high "
-        "at the end. Of what degeneracy gains in training a fifth (64 images) to a half is zero but for rounding.",
-        replicate="one perceptron 64-26-10 with its images, trained by the schedule of eq. (21)",
-        simulate=degeneracy,
-        on_host="matrices of the samples and their eigenvalues",
-        single=SINGLE,
-        points=tuple(
-            Point(
-                matrix=matrix,
-                samples=samples,
-                batch_size=16,
-                pixels=8,
-                hidden=26,
-                steps=100,
-                done=(0.0, 0.1, 0.5, 0.9, 1.0),
-                **SETTING,
-            )
-            for samples in (64, 512)
-            for matrix in ("gauss-newton", "hessian")
-        ),
-        along="done",
-        columns=columns_of(
-            {
-                "rounding": "zero but for rounding, share of the eigenvalues",
-                "zero": "at most 1e-7 in modulus",
-                "small": "at most a thousandth of the top",
-                "one": "weight of the Ritz value nearest 0, of 100",
-                "two": "of the two nearest 0",
-                "node": "modulus of the nearest, over the top",
-                "over": "share that is zero (1e-7) over that weight",
-            },
-            "over",
-        ),
-        replicates=1,
-        seconds=4.0,
-        data="digits",
-        tier=Tier.FULL,
-        axis="share of training done",
     ),
 )
 
