@@ -44,8 +44,6 @@ class LayerBlock:
         h_r, (R, in).
     owners
         The sample of each row, (R,).
-    samples
-        N, including samples without any row left.
     log_scale
         Logarithm of the scale of B.
     """
@@ -53,34 +51,19 @@ class LayerBlock:
     rows: Tensor
     inputs: Tensor
     owners: Tensor
-    samples: int
     log_scale: float
-
-    @property
-    def shares(self) -> Tensor:
-        """Share of every sample in the trace of the block, (N,)."""
-        squares = self._squares()
-        return squares.new_zeros(self.samples).index_add(0, self.owners, squares / squares.sum())
-
-    @property
-    def excess(self) -> float:
-        """Trace over Frobenius norm."""
-        gram = self._gram()
-        return (gram.trace() / torch.linalg.matrix_norm(gram)).item()
 
     @property
     def log_trace(self) -> float:
         """Logarithm of the trace."""
-        return self.log_scale + math.log(self._squares().sum().item())
+        squares = self.rows.square().sum(1) * self.inputs.square().sum(1)
+        return self.log_scale + math.log(squares.sum().item())
 
     def top_direction(self) -> Tensor:
         """Return the eigenvector of the largest eigenvalue as a matrix (out, in) of norm one, of either sign."""
         weights = _top_eigenvector(self._gram())
         direction = self.rows.T @ (weights[:, None] * self.inputs)
         return direction / direction.norm()
-
-    def _squares(self) -> Tensor:
-        return self.rows.square().sum(1) * self.inputs.square().sum(1)
 
     def _gram(self) -> Tensor:
         # the rows of a sample follow each other and share their input
@@ -117,8 +100,8 @@ def layer_block(
     >>> from simulate.networks import mlp_weights
     >>> rng = np.random.default_rng(0)
     >>> block = layer_block(mlp_weights(rng, (6, 5, 4)), rng.standard_normal((7, 6)), alpha=300.0)
-    >>> round(block.excess, 12), block.log_trace < -100
-    (1.0, True)
+    >>> len(block.rows), block.log_trace < -100
+    (1, True)
     """
     weights, x, _ = _relu.prepared(weights, x, np.zeros(np.shape(x)[:1], dtype=np.int64))
     alpha = float(_checks.positive_numbers("alpha", alpha))
@@ -156,6 +139,5 @@ def _without_negligible(rows: Tensor, inputs: Tensor, log_scale: float) -> Layer
         rows=rows[places, classes] / largest.sqrt(),
         inputs=inputs[places],
         owners=places,
-        samples=len(rows),
         log_scale=log_scale + math.log(largest.item()),
     )

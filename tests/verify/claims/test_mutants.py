@@ -147,10 +147,6 @@ UNSEEN = {
             "weight_variance: root, bias_variance: twice half root weight_variance depth outputs, "
             "outputs: twice half root depth"
         ),
-        "karakida2019/root-of-squares": (
-            "weight_variance: twice half root bias_variance outputs, bias_variance: twice half root "
-            "weight_variance depth outputs, width: twice"
-        ),
         "karakida2019/batch-normalised-mean": "outputs: twice width samples, q2: twice",
         "karakida2019/batch-normalised-bound": (
             "weight_variance: root, bias_variance: twice half root weight_variance depth outputs, depth: "

@@ -97,7 +97,7 @@ def test_what_rounding_moves_and_what_is_single_is_that_of_the_claims() -> None:
         return requested({"claim": names}, tier=Tier.DEFAULT, report_dir=None)
 
     name = "vysogorets2024/together-entropy-loss"
-    together = asked(name, "vysogorets2024/near-tie-weight")
+    together = asked(name, "vysogorets2024/upper-edge")
     assert together.rounding == {name: math.inf} and together.single == {"vysogorets2024/together"}
     assert asked("width/no-sharpening-under-standard", "granziol2022/theorem-4").single == {"width/standard"}
     reading = claim("other", inputs={"above": 1.0}, numerical=0.5)

@@ -19,7 +19,6 @@ from verify.claims.karakida2019.wide_networks import (
     at_each_width,
     by_width,
     exponent,
-    kappas_at,
     law,
     lazy_network_of,
     network_of,
@@ -27,7 +26,7 @@ from verify.claims.karakida2019.wide_networks import (
     setting,
     wide,
 )
-from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, Prediction
+from verify.model import Arrays, Claim, Experiment, Kind, NoTheory
 
 # --- order parameters of two networks ------------------------------------------------------------------------
 
@@ -157,63 +156,6 @@ INDEPENDENCE = wide(
 )
 
 
-# --- mean subtraction of few samples --------------------------------------------------------------------------
-
-
-def _few_samples(block: Block, point: Point) -> Arrays:
-    """Mean of the eigenvalues that mean subtraction leaves."""
-    gram = fisher_gram.gram(lazy_network_of(block, point), point.activation)
-    left = point.outputs * (point.samples - 1)
-    return {"mean_of_nonzero": fisher_gram.fisher_trace(fisher_gram.centred(gram)) / left}
-
-
-FEW = one_network(
-    id="karakida2019/few-samples",
-    simulate=_few_samples,
-    points=(
-        law("relu", 2.6, 0.4, depth=3, width=640, samples=2, outputs=5),
-        law("tanh", 2.7, 0.6, depth=4, width=640, samples=3, outputs=5),
-        law("erf", 0.8, 2.1, depth=3, width=480, samples=13, outputs=5),
-    ),
-    budget=4096,
-    seconds=0.27,
-)
-
-
-def _at_fixed_samples(p: Any) -> float:
-    return mean_subtraction.mean_subtracted_largest(**setting(p, "width", "samples"), finite_width=True)
-
-
-def _instead(p: Any, constant: float) -> float:
-    """Eq. (17) with another constant in place of kappa1 - kappa2."""
-    return constant * kappas_at(p).alpha * p.width / p.samples
-
-
-MEAN_OF_NONZERO = wide(
-    id="karakida2019/mean-of-nonzero",
-    entries=("C24", "C25"),
-    source=f"{PAPER}, theorem 3.3, eqs. (16) and (17), for the mean of the eigenvalues that are not zero",
-    statement=r"\frac{\mathrm{Tr}\,\bar F}{C (T - 1)} = \frac{1}{T} "
-    r"\Big(\alpha M (\kappa_1 - \kappa_2) + \sum_l (\tilde q_t^l - \tilde q_{st}^l)\Big),\quad T \ge 2",
-    says="With mean subtraction of few samples, the non-zero Fisher eigenvalues have the mean that the theorem"
-    " gives for the largest.",
-    experiment=FEW,
-    score="mean_of_nonzero",
-    predict=_at_fixed_samples,
-    margin_reason=f"linear in the Gram matrix: unbiased up to O(1/M); {WIDE}",
-    rivals={
-        "over T - 1": lambda p: _at_fixed_samples(p) * p.samples / (p.samples - 1),
-        "1 - 2/T for 1 - 1/T": lambda p: _at_fixed_samples(p) * (p.samples - 2) / (p.samples - 1),
-        "kappa1": lambda p: _instead(p, kappas_at(p).kappa1),
-        "kappa1 - kappa2 (1 - 1/T)": lambda p: _instead(
-            p, kappas_at(p).kappa1 - (1 - 1 / p.samples) * kappas_at(p).kappa2
-        ),
-        "no alpha": lambda p: _at_fixed_samples(p) / (p.depth - 1),
-    },
-    quantity="mean of the eigenvalues that are not zero after mean subtraction",
-    axis="samples",
-)
-
 # --- growth and value of what is behind the bounds ------------------------------------------------------------
 
 RATIOS = (1.25, 0.75, 1.5)
@@ -256,12 +198,11 @@ BOUNDS = at_each_width(
 
 
 def bounds_at_large_width(block: Block, point: Point) -> Arrays:
-    """Bounds over the mean of the non-zero eigenvalues, without the factor of T - 1 in T directions."""
+    """Lower bound over the mean of the non-zero eigenvalues, in T - 1 of T directions."""
     gram = fisher_gram.centred(fisher_gram.gram(network_of(block, point), point.activation))
     squares, trace = fisher_gram.trace_of_square(gram), fisher_gram.fisher_trace(gram)
     mean = trace / point.outputs / (point.samples - 1)
-    root = (squares / (1 - 1 / point.samples)).sqrt()
-    return {"quotient": squares / (trace * mean), "root": root / mean}
+    return {"quotient": squares / (trace * mean)}
 
 
 VALUES = one_network(
@@ -289,15 +230,11 @@ def _growth_of_upper(p: Point) -> float:
     return math.log(wide / narrow) / math.log(widths[1] / widths[0])
 
 
-def _over_mean(name: str) -> Prediction:
-    """Over the mean of the eigenvalues that are not zero."""
-    return lambda p: (
-        _bound(p, name, p.width, p.samples)
-        / mean_subtraction.mean_subtracted_largest(**_setting(p), width=p.width, samples=p.samples)
-    )
+def _lower(p: Point) -> float:
+    """Lower bound over the mean of the eigenvalues that are not zero."""
+    mean = mean_subtraction.mean_subtracted_largest(**_setting(p), width=p.width, samples=p.samples)
+    return _bound(p, "lower", p.width, p.samples) / mean
 
-
-_lower, _upper = _over_mean("lower"), _over_mean("upper")
 
 OF_C1 = f"{WIDE}; the bias is O(1/M) of the part with c1"
 AT_ONE_WIDTH = (
@@ -318,7 +255,6 @@ CLAIMS = (
         "The overlaps of back-propagated gradients between inputs",
     ),
     INDEPENDENCE,
-    MEAN_OF_NONZERO,
     exponent(
         id="karakida2019/upper-bound-growth",
         entries=("C30",),
@@ -352,24 +288,5 @@ CLAIMS = (
             "half more of c1": lambda p: 1.5 * _lower(p) - 0.5,
         },
         quantity="mean square of the eigenvalues after mean subtraction over that of equal ones",
-    ),
-    wide(
-        id="karakida2019/root-of-squares",
-        entries=("C27", "C28"),
-        source=f"{PAPER}, theorem 3.3, eq. (18), the root behind its upper bound, with c2 derived",
-        statement=r"\mathbb{E}\,\frac{1}{m} \sqrt{\frac{T\,\mathrm{Tr}\,\bar F^2}{T - 1}} = "
-        r"\frac{\sqrt{(C \alpha^2 \rho (\kappa_1 - \kappa_2)^2 + c_2) M}}{\rho \alpha (\kappa_1 - \kappa_2)}",
-        says="With mean subtraction, the root of the summed squared Fisher eigenvalues is the theorem's upper "
-        "bound, its constant derived.",
-        experiment=VALUES,
-        score="root",
-        predict=_upper,
-        margin_reason=OF_C1,
-        pilot=AT_ONE_WIDTH,
-        rivals={
-            "without c2": lambda p: _upper(p) / math.sqrt(_lower(p)),
-            "one output": lambda p: _upper(p) / math.sqrt(p.outputs),
-        },
-        quantity="root of Tr F^2 after mean subtraction, over the mean of the eigenvalues",
     ),
 )

@@ -27,7 +27,6 @@ from verify.claims.karakida2019.wide_networks import (
     one_network,
     setting,
     small_network,
-    wide,
 )
 from verify.model import (
     OURS,
@@ -280,27 +279,6 @@ def _predicted_statistics(etas: Arrays, point: Point, width: int) -> layer_norma
     )
 
 
-def largest_given_outputs(block: Block, point: Point) -> Arrays:
-    """Largest eigenvalue, what the theory makes of the outputs of each network, and its bounds from their etas."""
-    import torch
-
-    network = lazy_network_of(block, point)
-    signals = layer_normed.layer_normed_signals(network, point.activation)
-    outputs = signals.normalised[-1] / signals.inverses[-1][..., None]
-    known = [
-        layer_normalisation.layer_norm_largest(preactivations=u, **setting(point, "width"))
-        for u in outputs.cpu().numpy()
-    ]
-    bounds = _predicted_statistics(layer_normed.etas(signals), point, point.width)
-    values = fisher_gram.fisher_eigenvalues(layer_normed.layer_normed_gram(network, point.activation))
-    return {
-        "largest": values[:, -1],
-        "root": torch.tensor(known, dtype=torch.float64),
-        "lower": torch.from_numpy(bounds.lower),
-        "upper": torch.from_numpy(bounds.upper),
-    }
-
-
 SQUARES = at_each_width(
     id="karakida2019/layer-norm-squares",
     simulate=growing_squares,
@@ -318,17 +296,6 @@ SQUARES = at_each_width(
     ),
     budget=1536,
     seconds=5.7,
-)
-
-LARGEST = one_network(
-    id="karakida2019/layer-norm-largest",
-    simulate=largest_given_outputs,
-    points=(
-        law("relu", 1.7, 0.7, depth=2, outputs=3, samples=14, width=360),
-        law("erf", 1.7, 1.3, depth=3, outputs=4, samples=6, width=600),
-    ),
-    budget=1024,
-    seconds=0.82,
 )
 
 MEDIANS: dict[str, Any] = {"eta1": 1.1, "eta2": 2.2, "eta3": 0.9}
@@ -371,23 +338,6 @@ LIMIT_CLAIMS = (
         },
         quantity="logarithm of Tr F^2 / Tr F over its limit",
         logarithm="e",
-    ),
-    wide(
-        id="karakida2019/layer-norm-largest",
-        entries=("C52",),
-        source=f"ours, beside theorem 4.1 of {PAPER}",
-        passage=OURS,
-        statement=r"\mathbb{E}\,\lambda_{\max} = \frac{\alpha M}{T}\, \lambda_{\max}"
-        r"\Big(\kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}\Big)",
-        says="With layer normalisation, the largest Fisher eigenvalue is that of a small matrix of projectors and "
-        "deviations of the outputs.",
-        experiment=LARGEST,
-        score="largest",
-        inputs={"root": 300.0, "lower": 220.0, "upper": 390.0},
-        predict=lambda p: p.root,
-        margin_reason=f"{WIDE}; the excess is O(1/M), 1.4 % and 0.9 % at these widths",
-        rivals={"lower bound": lambda p: p.lower, "upper bound": lambda p: p.upper},
-        quantity="largest eigenvalue with layer normalisation",
     ),
 )
 

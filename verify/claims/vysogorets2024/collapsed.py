@@ -18,9 +18,7 @@ from simulate.perceptrons import curvature, layer_blocks
 from verify.claims.drawn_networks import sampled_images
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import (
-    network_on_images,
     of_digits,
-    seen_by,
     stream_by_stream,
 )
 from verify.model import (
@@ -31,15 +29,8 @@ from verify.model import (
     NoTheory,
     out_of_scope,
 )
-from verify.model.observation import Observation, columns_of
 
 # --- what is left of G ---------------------------------------------------------------------------------------
-
-
-def lenet(rng: Generator, point: Point, device: str = "cpu") -> tuple[tuple[Any, ...], Any, Any]:
-    """Weights of LeNet-300-100 as drawn, images and labels."""
-    model, images = network_on_images(rng, point)
-    return tuple(w.detach().to(device) for w in model.parameters()), *images.tensors(device)
 
 
 NEAR = 0.01
@@ -65,22 +56,6 @@ def small_framed(rng: Generator, point: Point, hidden: tuple[int, ...], dim: int
     frame = curvature.haar(rng, networks.weight_count(widths), dim, device=device)
     weights = [w.to(device) for w in networks.mlp_weights(rng, widths)]
     return curvature.ProjectedMlp(weights, images.images, images.labels, frame)
-
-
-def multiplied_out(net: Any, alpha: float, dtype: str = "float64") -> Any:
-    """J' diag(p) J - (pJ)'(pJ), mean over samples: what cancels is rounding once p is within rounding of one-hot."""
-    import torch
-
-    kind = getattr(torch, dtype)
-    jacobian, p = net.jacobian.to(kind), (alpha**net.depth * net.logits).to(kind).softmax(-1)
-    means = (p[:, None] @ jacobian).squeeze(1)
-    rows = jacobian.flatten(0, 1)
-    return (rows.T * p.flatten()) @ rows - means.T @ means
-
-
-def excess_of(matrix: Any) -> float:
-    """Excess, 0 of a matrix that has come out as zero."""
-    return float(curvature.positive_excess(matrix)) if bool(matrix.any()) else 0.0
 
 
 COLLAPSE = Experiment(
@@ -135,62 +110,6 @@ LEAST_CONFIDENT = Experiment(
     data="digits",
 )
 
-
-# --- what one network shows over all scales ------------------------------------------------------------------
-
-
-@stream_by_stream
-def _plateau(rng: Generator, point: Point, device: str) -> Arrays:
-    """Excesses of LeNet-300-100 along a random frame, and of its first layer's block, at every scale."""
-    weights, images, labels = lenet(rng, point, device)
-    net = seen_by(rng, weights, images, labels, point.dim, single=True).net
-    terms, least = net.terms(point.alpha), _least_confident(weights, images)
-    blocks = [layer_blocks.layer_block(weights, images, alpha=alpha) for alpha in point.alpha]
-    rounded = {
-        kind: [excess_of(multiplied_out(net, a, kind)) for a in point.alpha]
-        for kind in ("float64", "float32")
-    }
-    return rounded | {
-        "hessian": curvature.positive_excess(terms.hessian).cpu(),
-        "g_term": curvature.positive_excess(net.scaled_g_term(point.alpha)[0]).cpu(),
-        "block": [found.excess for found in blocks],
-        "share": [float(found.shares[least]) for found in blocks],
-    }
-
-
-OBSERVATIONS = (
-    Observation(
-        id="vysogorets2024/plateau-of-the-excess",
-        entries=("A22", "A51"),
-        source=f"{PAPER}, section 3 and appendix D, figures 2 and 10",
-        title="Excess of the Hessian and of its Gauss-Newton term as the weights grow",
-        note="G goes to an excess of 1, that of one sample with two likely classes, and stays there at every scale; "
-        "so does the first layer's block of H, in which the H-term has no part. What falls to 0 is G as float64 "
-        "multiplies it out, on every network of one run from alpha = 31.6 on; in float32 noise of either sign is left "
-        "(-0.9 to 0.7). The excess of H itself does drop, to the scatter of a random projection (0.2), once the H-term "
-        "takes over. That it stays near 1 before was seen on one network in six (1.01 at alpha = 10): the others pass "
-        "1 on their way down. LeNet-5 is not measured here.",
-        replicate="one LeNet-300-100 with 60 images, along 50 random directions",
-        simulate=_plateau,
-        single="its derivatives; and one of its columns is what single precision leaves",
-        points=(of_digits(samples=60, dim=50, alpha=(1.0, 3.0, 5.6, 10.0, 17.8, 31.6, 56.2, 100.0)),),
-        along="alpha",
-        columns=columns_of(
-            {
-                "hessian": "excess of H",
-                "g_term": "excess of G",
-                "float64": "excess of G, multiplied out in float64",
-                "float32": "excess of G, multiplied out in float32",
-                "block": "excess of the first layer's block of H",
-                "share": "the least confident image's share of that block",
-            }
-        ),
-        replicates=6,
-        seconds=0.17,
-        data="digits",
-        axis="scale alpha of the weights",
-    ),
-)
 
 FIGURES = f"{PAPER}, section 3 and appendix D, figures 2 and 10"
 

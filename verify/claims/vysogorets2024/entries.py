@@ -110,7 +110,7 @@ ENTRIES = (
     Entry(
         "A54",
         "largest admissible base learning rate",
-        scope="small networks of two to five layers; the trainings of Figure 8, left, are reported on fewer images",
+        scope="small networks of two to five layers; of Figure 8, left, LeNet-300-100 is reported on fewer images",
     ),
     Entry(
         "A55",
@@ -120,12 +120,12 @@ ENTRIES = (
     Entry(
         "A56",
         "divergence regime",
-        scope="norm and alignment of the weights; the norm of the gradient is reported",
+        scope="norm and alignment of the weights; not the norm of the gradient",
     ),
     Entry(
         "A57",
         "smaller statements on scale, biases and training",
-        scope="the long trainings of Figs 7, 9, 11 right and 12 are reported on fewer images, and not judged",
+        scope="the long trainings of Figs 7, 9 and 12 are reported on fewer images, and not judged; not Fig. 11, right",
     ),
     Entry(
         "A58",

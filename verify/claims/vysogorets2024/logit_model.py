@@ -15,8 +15,6 @@ from theory import gauss_newton, softmax
 from verify.claims.vysogorets2024 import PAPER
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, Tier, misprint
 
-UNBIASED = "unbiased; at most 1 % for random matrices"
-
 
 def _model(p: Any, dim: int, sigma_c: float, sigma_e: float, **sizes: Any) -> Point:
     """A point of the random model at these predictions."""
@@ -280,18 +278,6 @@ FINITE = Experiment(
     seconds=0.31,
 )
 
-FINITE_ORTHOGONAL = Experiment(
-    id="vysogorets2024/finite-samples-orthogonal",
-    replicate="draws of orthogonal class means with one finite sample each",
-    simulate=finite_samples,
-    points=(
-        _model(UNSURE, 13, 1.1, 0.6, copies=1, draws=16, orthogonal=True),
-        _model(MIXED, 8, 0.7, 0.9, copies=2, draws=48, orthogonal=True),
-        _model(BEFORE_COLLAPSE, 50, 1.1, 2.3, copies=10, draws=4, orthogonal=True),
-    ),
-    seconds=0.15,
-)
-
 BATCH = Experiment(
     id="vysogorets2024/batch-of-predictions",
     replicate="draws of orthogonal class means with two batches of logit gradients each",
@@ -314,51 +300,35 @@ def _gammas(p: Point) -> softmax.BatchGammas:
     return softmax.batch_gammas(np.repeat(p.p, p.copies, axis=0))
 
 
-def _finite(p: Point, *, orthogonal: bool) -> float:
+def _finite(p: Point, *, orthogonal: bool = False) -> float:
     found = gauss_newton.finite_sample_excess(*_gammas(p), **_scales(p), orthogonal=orthogonal)
     return float(found**2)
 
 
-def _finite_claim(name: str, experiment: Experiment, statement: str, *, says: str, orthogonal: bool) -> Claim:
-    return Claim(
-        id=f"vysogorets2024/{name}",
+SAMPLE_CLAIMS = (
+    Claim(
+        id="vysogorets2024/finite-sample-excess",
         entries=("A29",),
         source=f"ours, beside {PAPER}, section 4, figure 3, which compares eq. (8) with the G-term of a sample",
         passage=OURS,
-        statement=r"\frac{(\mathbb{E}\,\mathrm{Tr}\,G)^2}{\mathbb{E}\,\|G\|_F^2} = " + statement,
-        says=f"{says}, squared mean trace over mean squared norm of the Gauss-Newton term has a closed form.",
-        experiment=experiment,
+        statement=r"\frac{(\mathbb{E}\,\mathrm{Tr}\,G)^2}{\mathbb{E}\,\|G\|_F^2} = \frac{d s^2}{s^2 + (d + 1) "
+        r"[\sigma_c^4 \bar\Gamma^{-2} + (s^2 - \sigma_c^4) \Gamma_\oplus^{-2}]},\quad s = \sigma_c^2 + \sigma_e^2",
+        says="For finite samples with Gaussian class means in the random model, squared mean trace over mean squared "
+        "norm of the Gauss-Newton term has a closed form.",
+        experiment=FINITE,
         kind=Kind.RATIO,
         score=("squared_trace", "squared_norm"),
-        predict=lambda p: _finite(p, orthogonal=orthogonal),
+        predict=_finite,
         margin=0.01,
-        margin_reason=UNBIASED,
+        margin_reason="unbiased; at most 1 % for random matrices",
         rivals={
             "eq. (8) corrected, an infinite sample": lambda p: _eq_8(_gammas(p).mean, p),
             "eq. (8) as our copy reads": _eq_8_as_our_copy_reads,
             "as for one sample": lambda p: p.dim / (1 + (p.dim + 1) / float(_gammas(p).mean) ** 2),
             "Gamma side by side in eq. (8)": lambda p: _eq_8(_gammas(p).separate, p),
-            "the other kind of class means": lambda p: _finite(p, orthogonal=not orthogonal),
+            "the other kind of class means": lambda p: _finite(p, orthogonal=True),
         },
         quantity="squared excess of the G-term",
-    )
-
-
-SAMPLE_CLAIMS = (
-    _finite_claim(
-        "finite-sample-excess",
-        FINITE,
-        r"\frac{d s^2}{s^2 + (d + 1) "
-        r"[\sigma_c^4 \bar\Gamma^{-2} + (s^2 - \sigma_c^4) \Gamma_\oplus^{-2}]},\quad s = \sigma_c^2 + \sigma_e^2",
-        says="For finite samples with Gaussian class means in the random model",
-        orthogonal=False,
-    ),
-    _finite_claim(
-        "finite-sample-orthogonal",
-        FINITE_ORTHOGONAL,
-        r"\frac{d s^2}{(s^2 - \sigma_c^4)(1 + (d + 1) \Gamma_\oplus^{-2}) + d\,\sigma_c^4 \bar\Gamma^{-2}}",
-        says="For finite samples with orthogonal class means in the random model",
-        orthogonal=True,
     ),
     Claim(
         id="vysogorets2024/eq-8-of-a-batch",
@@ -386,7 +356,7 @@ SAMPLE_CLAIMS = (
 
 
 def gradients(block: Block, point: Point) -> Arrays:
-    """Gradients of two samples by their parts, squared norm, and product of the two.
+    """Gradients of two samples by their parts, and product of the two.
 
     The parts: coefficients in the class means, and half the squared difference of the two over |c_k|^2.
     """
@@ -401,7 +371,6 @@ def gradients(block: Block, point: Point) -> Arrays:
     floor = (one - two).square().sum(1, keepdim=True) / (2 * point.dim * point.sigma_c**2)
     found = {
         "parts": torch.cat([coefficients, floor], dim=1),
-        "square": (one.square().sum(1) + two.square().sum(1)) / 2,
         "inner": (one * two).sum(1),
     }
     return {n: v.unflatten(0, (len(block), point.draws)).mean(1) for n, v in found.items()}
@@ -447,16 +416,6 @@ GRADIENTS = Experiment(
     seconds=1.1,
 )
 
-BALANCED = Experiment(
-    id="vysogorets2024/balanced-gradients",
-    replicate="draws of orthogonal class means with two balanced samples each, all predictions uniform",
-    simulate=gradients,
-    points=(
-        _model(((0.2,) * 5,) * 5, 100, 1.7, 0.4, labels=(0, 1, 2, 3, 4), copies=3, draws=8, orthogonal=True),
-    ),
-    seconds=0.74,
-)
-
 
 def _mean_prediction(p: Point) -> NDArray[np.float64]:
     return np.mean(p.p, axis=0)
@@ -487,10 +446,8 @@ def _norm(p: Point) -> float:
     )
 
 
-def _square(p: Point, *, error: float = 0.0, sigma_e: float | None = None) -> float:
-    """Mean squared error of the predictions, unless given."""
-    if not error:
-        error = np.square(np.array(p.p) - np.eye(len(p.p[0]))[list(p.labels)]).sum(axis=1).mean()
+def _square(p: Point, *, sigma_e: float | None = None) -> float:
+    error = np.square(np.array(p.p) - np.eye(len(p.p[0]))[list(p.labels)]).sum(axis=1).mean()
     scales = _scales(p) | ({} if sigma_e is None else {"sigma_e": sigma_e})
     samples = len(p.p) * p.copies
     return float(
@@ -500,17 +457,13 @@ def _square(p: Point, *, error: float = 0.0, sigma_e: float | None = None) -> fl
     )
 
 
-def _noise(p: Point, factor: float = 1.0, sigma: str = "sigma_e") -> float:
-    return factor * p.dim * p[sigma] ** 2 / (len(p.p) * p.copies)
-
-
 CLAIMS = (
     *SPECTRUM_CLAIMS,
     *SAMPLE_CLAIMS,
     Claim(
         id="vysogorets2024/mean-gradient",
-        entries=("A35",),
-        source=f"{PAPER}, eq. (9)",
+        entries=("A35", "A37"),
+        source=f"{PAPER}, eq. (9), which vanishes for balanced classes and uniform predictions",
         statement=r"\mathbb{E}_e \nabla_\theta \ell = \sum_k c_k (\hat Q_k - Q_k),\quad "
         r"\mathbb{E}_e\,\|\nabla_\theta \ell - \mathbb{E}_e \nabla_\theta \ell\|^2 = "
         r"\frac{d\,\sigma_e^2}{N}\,\overline{\|p - e_y\|^2}",
@@ -555,26 +508,5 @@ CLAIMS = (
             "without d": lambda p: _norm(p) ** 2 / p.dim,
         },
         quantity="squared norm of the mean gradient",
-    ),
-    Claim(
-        id="vysogorets2024/balanced-gradient-floor",
-        entries=("A37",),
-        source=f"ours, beside {PAPER}, section 4",
-        passage=OURS,
-        statement=r"\hat Q_k = Q_k = 1/K:\quad \mathbb{E}\,\|\nabla_\theta \ell\|^2 = "
-        r"\frac{d\,\sigma_e^2}{N}\,\Big(1 - \frac{1}{K}\Big)",
-        says="For uniform predictions on balanced classes, the mean squared gradient is sampling noise alone, in "
-        "inverse proportion to the sample size.",
-        experiment=BALANCED,
-        score="square",
-        predict=lambda p: _square(p, error=1 - 1 / len(p.p[0])),
-        margin=0.01,
-        margin_reason=UNBIASED,
-        rivals={
-            "without 1 - 1/K": _noise,
-            "1 + 1/K": lambda p: _noise(p, 1 + 1 / len(p.p[0])),
-            "sigma_c for sigma_e": lambda p: _noise(p, 1 - 1 / len(p.p[0]), "sigma_c"),
-        },
-        quantity="mean squared norm of the gradient of a sample",
     ),
 )

@@ -28,7 +28,6 @@ from verify.model import (
     Experiment,
     Kind,
     NoTheory,
-    Tier,
     Verdict,
     as_stated,
 )
@@ -36,27 +35,6 @@ from verify.model.domains import Between
 from verify.model.observation import Observation, columns_of
 
 # --- the loss at initialisation --------------------------------------------------------------------------------
-
-
-@stream_by_stream
-def losses(rng: Generator, point: Point, _: str) -> Arrays:
-    """Mean cross-entropy of random logits whose labels are drawn apart from them."""
-    z = np.array(point.bias) + point.spread * rng.standard_normal((point.samples, len(point.bias)))
-    labels = rng.choice(len(point.prior), size=point.samples, p=point.prior)
-    log_p = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
-    return {"loss": -log_p[np.arange(point.samples), labels].mean()}
-
-
-BALANCED_LOSSES = Experiment(
-    id="vysogorets2024/balanced-losses",
-    replicate="256 samples of ten classes with random logits and labels",
-    simulate=losses,
-    on_host="all of it, in numpy",
-    budget=4096,
-    tier=Tier.SMOKE,
-    points=tuple(Point(bias=(0.0,) * 10, prior=(0.1,) * 10, spread=s, samples=256) for s in (0.3, 1.1, 3.1)),
-    seconds=0.041,
-)
 
 
 def _total(rng: Generator, point: Point, *, share: float = 1.0, least: float = 1.0) -> float:
@@ -74,26 +52,6 @@ def _total(rng: Generator, point: Point, *, share: float = 1.0, least: float = 1
 NO_LESS = as_stated("the total expected loss is no less than", "Section 4")
 
 LOSS_CLAIMS = (
-    Claim(
-        id="vysogorets2024/balanced-loss",
-        entries=("A39",),
-        source=f"{PAPER}, section 4, its sum over the classes divided by their number",
-        passage=NO_LESS,
-        statement=r"Q_k = 1/K:\quad \mathbb{E}\,\ell = \frac1K \sum_k \mathbb{E}[\ell \mid y = k] \ge \log K",
-        says="For equally frequent classes and labels independent of the logits, the mean loss is at least the "
-        "logarithm of their number.",
-        experiment=BALANCED_LOSSES,
-        kind=Kind.AT_LEAST,
-        score="loss",
-        predict=lambda p: float(initial_loss.prior_entropy(p.prior)),
-        margin=0.01,
-        margin_reason="1 % of log K; the bound is nearly reached at the smallest spread",
-        rivals={
-            "K log K, of the sum": lambda p: len(p.prior) * float(np.log(len(p.prior))),
-            "log K and a tenth": lambda p: 1.1 * np.log(len(p.prior)),
-        },
-        quantity="mean loss, in nats",
-    ),
     ExactProperty(
         id="vysogorets2024/total-loss",
         entries=("A39",),

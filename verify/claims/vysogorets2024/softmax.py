@@ -205,8 +205,6 @@ RANGE = ExactProperty(
 
 # --- the approach to one-hot ---------------------------------------------------------------------------------
 
-MANY_DIGITS = "the next term of the expansion is far below it, and so is rounding with hundreds of digits"
-
 
 def _mode_and_tail(point: Point) -> Array:
     s = point.support
@@ -256,44 +254,9 @@ SLOPE = Identity(
     routes=equal_tail_slope,
     points=tuple(Point(support=s) for s in (3, 4, 7, 23)),
     tolerance=1e-14,
-    tolerance_reason=MANY_DIGITS,
+    tolerance_reason="the next term of the expansion is far below it, and so is rounding with hundreds of digits",
     seconds=0.01,
     quantity="slope of squared Gamma at one-hot",
-)
-
-
-def collapse_rate(_: Generator, point: Point) -> Arrays:
-    """(Gamma^2 - 1) / rho with one runner-up and others of weight rho."""
-    import mpmath
-    import sympy
-
-    with mpmath.workdps(300):
-        rest = mpmath.mpf(10) ** -20 * mpmath.matrix(point.weights)
-        small = mpmath.mpf(10) ** -60 * mpmath.matrix([1, *rest])
-        found = _gamma_squared([1 - mpmath.fsum(small), *small])
-        rate = (found - 1) / mpmath.fsum(rest)
-    form = derivations.collapse_limit_weighted()
-    rho = sympy.Symbol("rho")
-    # h = (1 + O(rho^2)) / (1 + rho)^2
-    limit = sympy.diff(form.expression.subs(form.symbols[0], (1 + rho) ** -2), rho).subs(rho, 0)
-    return {"numeric": float(rate), "symbolic": float(limit), "1": 1.0, "3/4, of Gamma": 0.75, "2": 2.0}
-
-
-RATE = Identity(
-    id="vysogorets2024/collapse-rate",
-    entries=("A33",),
-    source=f"{PAPER}, section 4, for a single runner-up; the rate is ours",
-    passage=OURS,
-    statement=r"\Gamma_p^2 = 1 + \tfrac{3}{2} \rho + O(\rho^2),\quad "
-    r"\rho = \sum_{i \ge 3} p_{(i)} / p_{(2)} \text{ as } p_{(1)} \to 1",
-    says="As one class becomes certain, the squared excess approaches one in proportion to the weight of the "
-    "others relative to the runner-up.",
-    routes=collapse_rate,
-    points=tuple(Point(weights=w) for w in ((1.0,), (0.7, 0.2), (3.0, 1.0, 0.4, 0.1))),
-    tolerance=1e-14,
-    tolerance_reason=MANY_DIGITS,
-    seconds=0.017,
-    quantity="rate at which squared Gamma tends to 1",
 )
 
 
@@ -364,8 +327,8 @@ def _many_digits(logits: Array) -> float:
 
 PLATEAU = Identity(
     id="vysogorets2024/plateau",
-    entries=("A47",),
-    source=f"{PAPER}, appendix C, figure 4 right",
+    entries=("A33", "A47"),
+    source=f"{PAPER}, section 4 and appendix C, figure 4 right",
     statement=r"\Gamma_p^{-2} = \frac{1 + 3h}{4},\quad h = \frac{\sum_i w_i^2}{(\sum_i w_i)^2},\ "
     r"w_i = p_{(i)} / p_{(2)}: \text{ a plateau while } w \text{ hardly moves, in the end } 1",
     says="Along a temperature ray with nearly tied runners-up, the excess follows their proportions: nearly "
@@ -551,7 +514,6 @@ CLAIMS = (
     RANGE,
     RANK,
     MOMENTS,
-    RATE,
     SLOPE,
     SINGLE,
     PLATEAU,

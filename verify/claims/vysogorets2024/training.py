@@ -28,7 +28,6 @@ from verify.model import (
     as_stated,
 )
 from verify.model.domains import Between
-from verify.model.observation import Observation, columns_of
 
 # --- the same path at another scale --------------------------------------------------------------------------
 
@@ -252,40 +251,17 @@ UNIFORM_PATHS = Identity(
 
 def turned(block: Block, point: Point) -> Arrays:
     """Cosine between weights and step at the end of training with uniform predictions, and what it gained."""
-    _, _, cosine = _courses(block, point, point.steps)
-    return {"cosine": cosine[:, -1], "gain": cosine[:, -1] - cosine[:, 0]}
-
-
-def courses(block: Block, point: Point) -> Arrays:
-    """Norms of weights and gradient over those at the start, and their cosine, after some numbers of steps."""
-    norm, slope, cosine = _courses(block, point, max(point.step))
-    at = list(point.step)
-    relative, steep = norm / norm[:, :1], slope / slope[:, :1]
-    return {
-        "norm": relative[:, at],
-        "gradient": steep[:, at],
-        "smaller": (steep < 1)[:, at].double(),
-        "cosine": cosine[:, at],
-    }
-
-
-def _courses(block: Block, point: Point, steps: int) -> tuple[Any, Any, Any]:
-    """Norm of the weights, norm of the gradient and cosine of weights and step, before each step: (n, steps + 1)."""
-    import torch
-
     weights, x, labels = perceptrons(block, point, (14, 11))
-    rows = [
-        (
-            scaled_training.inner(at.parameters, at.parameters, 1),
-            scaled_training.inner(at.gradients, at.gradients, 1),
-            scaled_training.inner(*at[:2], 1),
+    cosines = []
+    for at in scaled_training.descent(
+        weights, [(x, labels)], rate=point.rate, steps=point.steps, predictions=scaled_training.uniform
+    ):
+        square, slope, product = (
+            scaled_training.inner(one, other, 1)
+            for one, other in ((at.parameters,) * 2, (at.gradients,) * 2, (at.parameters, at.gradients))
         )
-        for at in scaled_training.descent(
-            weights, [(x, labels)], rate=point.rate, steps=steps, predictions=scaled_training.uniform
-        )
-    ]
-    square, slope, product = (torch.stack(column, dim=1) for column in zip(*rows, strict=True))
-    return square.sqrt(), slope.sqrt(), -product / (square * slope).sqrt()
+        cosines.append(-product / (square * slope).sqrt())
+    return {"cosine": cosines[-1], "gain": cosines[-1] - cosines[0]}
 
 
 TURNED = Experiment(
@@ -296,37 +272,6 @@ TURNED = Experiment(
     budget=256,
     seconds=0.23,
     data="digits",
-)
-
-OBSERVATIONS = (
-    Observation(
-        id="vysogorets2024/courses-of-divergence",
-        entries=("A56",),
-        source=f"{PAPER}, section 5 and appendix E",
-        title="Norm of weights and gradient, and their alignment, in training with uniform outputs",
-        note="The cosine grows on every network from about 0, of either sign, to 0.25 on average after 100 steps, "
-        "and the norm of the weights to 1.02 times that at the start, on some networks after a fall of 0.1 to "
-        "0.2 %. The norm of the gradient does not grow from the start: after 10 and 20 steps it is smaller "
-        "than at the start on 53 to 75 % of 32 networks (two runs), then it rises, to 1.65 times that at the "
-        "start on average after 100 steps (0.6 to 9), where one network in four is still below. Some tens of "
-        "steps later it leaves float64 on the fastest ones: with uniform outputs the loss has no minimum.",
-        replicate="one bias-free ReLU network 64-14-11-K with 20 images, trained with uniform predictions",
-        simulate=courses,
-        points=(of_digits(samples=20, rate=0.004, step=(0, 10, 20, 40, 70, 100)),),
-        along="step",
-        columns=columns_of(
-            {
-                "norm": "norm of the weights over that at the start",
-                "gradient": "norm of the gradient over that at the start",
-                "smaller": "share of networks whose gradient is smaller than at the start",
-                "cosine": "cosine of weights and step",
-            }
-        ),
-        replicates=32,
-        seconds=0.02,
-        data="digits",
-        axis="steps of gradient descent",
-    ),
 )
 
 _on_every_network = partial(

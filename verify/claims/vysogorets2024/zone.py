@@ -388,7 +388,7 @@ def upper_edges(rng: Generator, point: Point, device: str) -> Arrays:
     frame = curvature.haar(rng, networks.weight_count(point.widths), point.dim, device=device)
     counts = (point.samples, point.more, OTHERS * point.more)
     sets = [rng.standard_normal((n, point.widths[0])) for n in counts]
-    few, many, others = (confident.gaps(_logits(weights, x, 1.0)).log().numpy(force=True) for x in sets)
+    few, many, others = (confident.gaps(_logits(weights, x)).log().numpy(force=True) for x in sets)
     leads = np.array([_lead(own, others) for own in (few, many)])
     edges = np.array([_upper_edge(rng, weights, frame, x) for x in sets[:2]])
     grown = np.diff(np.log(edges) + LEVER * leads).item()
@@ -420,29 +420,26 @@ SET = 100
 
 @stream_by_stream
 def near_ties(rng: Generator, point: Point, device: str) -> Arrays:
-    """Mean product of the two largest probabilities, the density of small gaps, and where one of a set is near a tie.
+    """Density of small gaps, and where one of a set is near a tie.
 
-    The last is the scale at which on average one gap of `SET` inputs is below alpha^-L.
+    The latter is the scale at which on average one gap of `SET` inputs is below alpha^-L.
     """
     weights = [w.to(device) for w in networks.mlp_weights(rng, point.widths)]
     x = rng.standard_normal((point.samples, point.widths[0]))
-    gaps = confident.gaps(_logits(weights, x, 1.0))
+    gaps = confident.gaps(_logits(weights, x))
     last = gaps.kthvalue(point.samples // SET).values
-    p = (_logits(weights, x, point.alpha) / point.temperature).softmax(-1).topk(2).values
     return {
-        "weight": float(p.prod(-1).mean()),
         "gap_density": float((gaps < point.gap).double().mean() / point.gap),
         "edge": float(last) ** (-1 / len(weights)),
     }
 
 
-def _logits(weights: Any, x: Any, alpha: float) -> Any:
-    """Logits of the network with all weights scaled, by parts that stay in the cache."""
+def _logits(weights: Any, x: Any) -> Any:
+    """Logits of the network, by parts that stay in the cache."""
     import torch
 
-    scaled = [alpha * w for w in weights]
     parts = torch.as_tensor(x).to(weights[0]).split(1000)
-    return torch.cat([networks.mlp_logits(scaled, part) for part in parts])
+    return torch.cat([networks.mlp_logits(weights, part) for part in parts])
 
 
 def _layers(p: Point) -> int:
@@ -466,6 +463,7 @@ UPPER = Experiment(
     tier=Tier.FULL,
 )
 
+# `alpha` and `temperature`: of a score that is gone; points keep their names, which their draws have
 TIES = Experiment(
     id="vysogorets2024/near-ties",
     replicate="one bias-free ReLU network with 20,000 normal inputs",
@@ -528,29 +526,5 @@ CLAIMS = (
             "1 / (L - 1)": _power(1),
         },
         quantity="scale at which one of 100 samples is near a tie",
-    ),
-    _of_upper(
-        id="vysogorets2024/near-tie-weight",
-        statement=r"\mathbb{E}\, p_1 p_2 = \frac{f(0)\, T}{2 \alpha^L}\quad "
-        r"\text{for large } \alpha,\ f \text{ the density of the gap of the two largest logits}",
-        says="At large scale, the mean product of the two largest probabilities is half the density of near ties, "
-        "times temperature over scale to the depth.",
-        experiment=TIES,
-        score="weight",
-        inputs={"gap_density": 1.2},
-        predict=lambda p: zone.near_tie_weight(
-            p.alpha, gap_density=p.gap_density, depth=_layers(p), temperature=p.temperature
-        ),
-        margin=0.03,
-        margin_reason="the default for networks; gaps up to 0.02 in place of 0 cost 1 % or less",
-        rivals={
-            "without 1/2": lambda p: p.gap_density * p.temperature / p.alpha ** _layers(p),
-            "a quarter, its largest value": lambda p: (
-                p.gap_density * p.temperature / p.alpha ** _layers(p) / 4
-            ),
-            "1 / T": lambda p: p.gap_density / p.temperature / p.alpha ** _layers(p) / 2,
-            "power L - 1": lambda p: p.gap_density * p.temperature / p.alpha ** (_layers(p) - 1) / 2,
-        },
-        quantity="mean product of the two largest probabilities",
     ),
 )
