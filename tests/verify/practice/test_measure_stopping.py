@@ -38,7 +38,9 @@ class CountedFlops(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         count = flop_registry.get(func._overloadpacket)
         if count is not None:
-            self.flops += count(*args, **(kwargs or {}), out_val=out)
+            # torch counts derivatives by the weights of a grouped convolution as if it had one group
+            groups = args[9] if func is torch.ops.aten.convolution_backward.default else 1
+            self.flops += count(*args, **(kwargs or {}), out_val=out) // groups
         return out
 
 
