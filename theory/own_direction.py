@@ -334,17 +334,24 @@ class _Equation:
         low = self._shift + (heaviest + np.sqrt(heaviest**2 + 4 * self._spread)) / 2
         at = low + self._scale
         # F decreases: whatever it is at `at`, the root does not lie above both
-        high = np.maximum(at, self._largest(at))
+        found = self._largest(at)
+        high: Floats = np.maximum(at, found)
+        middle: Floats = low + (high - low) / 2
         for _ in range(_STEPS):
-            middle = low + (high - low) / 2
             if (high - low <= _TOLERANCE * np.maximum(high, self._unit)).all():
                 break
-            found = self._largest(middle)
-            above = found > middle
+            last, at, before, length = at, middle, found, high - low
+            found = self._largest(at)
+            above = found > at
             low, high = (
-                np.where(above, middle, np.maximum(low, np.minimum(found, middle))),
-                np.where(above, np.minimum(high, found), middle),
+                np.where(above, at, np.maximum(low, np.minimum(found, at))),
+                np.where(above, np.minimum(high, found), at),
             )
+            # the secant, where it lies between the bounds and these have come closer by a quarter
+            with np.errstate(divide="ignore", invalid="ignore"):
+                secant = at - (found - at) * (at - last) / ((found - at) - (before - last))
+            use = (low < secant) & (secant < high) & (high - low <= 0.75 * length)
+            middle = np.where(use, secant, low + (high - low) / 2)
         # one more step costs nothing where F is steep and is exact where it is flat, as at B = N
         return np.clip(self._largest(low + (high - low) / 2), low, high)
 

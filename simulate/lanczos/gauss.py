@@ -194,36 +194,35 @@ def chains(product: Product, vectors: Tensor, steps: int) -> Iterator[Chains]:
     count, dim = vectors.shape
     basis = vectors.new_zeros(count, steps, dim)
     diagonal, off_diagonal = basis.new_zeros(count, steps), basis.new_zeros(count, steps)
-    scale = basis.new_zeros(count)
+    scale = before = basis.new_zeros(count)
     for j in range(steps):
         basis[:, j] = vectors
         products = product(vectors)
+        inside = (products * vectors).sum(1)
         # nothing left to go on from: a node of weight zero, which must not lie outside of the spectrum
-        stopped = ~vectors.any(dim=1)
-        diagonal[:, j] = torch.where(stopped, diagonal[:, 0], (products * vectors).sum(1))
-        scale = torch.maximum(scale, row_lengths(products))
-        vectors, off_diagonal[:, j] = _next(products, basis[:, : j + 1], scale)
+        diagonal[:, j] = torch.where(before > 0, inside, diagonal[:, 0]) if j else inside
+        rest = _orthogonal_part(products, basis[:, : j + 1])
+        length = row_lengths(rest)
+        # the length of the products, by their parts along this vector, the one before and the next
+        scale = torch.maximum(scale, torch.hypot(torch.hypot(before, inside), length))
+        exhausted = length <= EXHAUSTED * torch.finfo(length.dtype).eps * scale
+        before = off_diagonal[:, j] = length.masked_fill(exhausted, 0.0)
+        vectors = rest.masked_fill_(exhausted[:, None], 0.0).div_(length.masked_fill(exhausted, 1.0)[:, None])
         yield Chains(basis[:, : j + 1], diagonal[:, : j + 1], off_diagonal[:, : j + 1])
 
 
-def _next(products: Tensor, known: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """Return unit vectors along the part of products (m, dim) orthogonal to known rows (m, j, dim), and its length."""
+def _orthogonal_part(products: Tensor, known: Tensor) -> Tensor:
+    """Return the part of products (m, dim) orthogonal to known rows (m, j, dim)."""
     rest = products.clone()
-    # one start after the other where vectors are long: products with a block of one column are slow
-    parts = zip(rest, known, strict=True) if rest.shape[1] >= _LONG else [(rest, known)]
-    for part, rows in parts:
-        for _ in range(2):  # once loses digits, twice is enough
+    for _ in range(2):  # once loses digits, twice is enough
+        if rest.shape[1] < _LONG:
             # as rows: products with a block of one column take several times as long
-            part -= (_inner(rows, part)[..., None, :] @ rows)[..., 0, :]
-    length = row_lengths(rest)
-    exhausted = length <= EXHAUSTED * torch.finfo(length.dtype).eps * scale
-    rest = rest.masked_fill(exhausted[:, None], 0.0) / length.masked_fill(exhausted, 1.0)[:, None]
-    return rest, length.masked_fill(exhausted, 0.0)
-
-
-def _inner(rows: Tensor, part: Tensor) -> Tensor:
-    """Return inner products of rows (..., j, dim) with vectors (..., dim)."""
-    return inner_products(rows, part) if part.ndim == 1 else (part[:, None] @ rows.mT)[:, 0]
+            along = torch.bmm(rest[:, None], known.mT)
+            rest[:, None].baddbmm_(along, known, alpha=-1)
+        else:  # one start after the other
+            for part, rows in zip(rest, known, strict=True):
+                part -= inner_products(rows, part) @ rows
+    return rest
 
 
 def _affordable(operator: Operator, vectors: Tensor, steps: int, kept: int) -> int:

@@ -17,11 +17,14 @@ _TERMS = 1 << 14
 
 def row_lengths(rows: Tensor) -> Tensor:
     """Return Euclidean lengths of rows, even if their squares overflow or vanish."""
-    largest = rows.abs().amax(dim=1, keepdim=True)
-    unit = largest.masked_fill(largest == 0, 1.0)
+    unit = rows.abs().amax(dim=1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
     scaled = rows / unit
     plain = not _loses_digits(rows)
-    lengths = scaled.norm(dim=1) if plain else torch.stack([length(row) for row in scaled]).to(rows)
+    lengths = (
+        torch.linalg.vector_norm(scaled, dim=1)
+        if plain
+        else torch.stack([length(row) for row in scaled]).to(rows)
+    )
     return lengths * unit[:, 0]
 
 

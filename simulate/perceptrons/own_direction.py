@@ -204,7 +204,7 @@ def top_pairs(matrices: Tensor, *, steps: int = 64, tolerance: float = 1e-4) -> 
     """Return the top eigenpairs of symmetric matrices (n, P, P), by Lanczos on all of them as in `batch_tops`."""
     start = _start_vector(matrices.shape[1]).to(matrices).expand(len(matrices), -1)
     # rows times matrices: products with a block of one column take several times as long
-    return _lanczos(lambda v: (v[:, None] @ matrices)[:, 0], start, steps, tolerance)
+    return _lanczos(lambda v: torch.bmm(v[:, None], matrices)[:, 0], start, steps, tolerance)
 
 
 def _on_vectors(part: Samples, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -125,7 +125,7 @@ def sharpness(network: WideNetwork, activation: ActivationLike, *, subtracted: b
     gram = fisher_gram.centred(gram) if subtracted else gram
     classes = network.outputs
     flat = gram.transpose(2, 3).reshape(n, classes * samples, classes * samples)
-    finite = torch.stack(flat.flatten(1).aminmax(dim=1)).isfinite().all(0)
+    finite = flat.sum((1, 2)).isfinite()
     if bool(finite.all()):
         return ensembles.top_eigenvalue(flat) / samples
     # a decomposition fails for the whole block if one entry is infinite

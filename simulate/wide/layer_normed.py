@@ -93,13 +93,21 @@ def layer_normed_derivatives(
     return backward(network, activation, signals.normalised, through)
 
 
-def layer_normed_gram(network: Network, activation: ActivationLike, *, eps: float = 0.0) -> Tensor:
+def layer_normed_gram(
+    network: Network,
+    activation: ActivationLike,
+    *,
+    eps: float = 0.0,
+    signals: LayerNormedSignals | None = None,
+) -> Tensor:
     """Return K = J J^T of the normalised outputs, layer by layer, without J.
 
     Parameters
     ----------
     network, activation, eps
         As in :func:`layer_normed_signals`.
+    signals
+        Its result if known, which saves the pass forward; `eps` is then ignored.
 
     Returns
     -------
@@ -121,7 +129,7 @@ def layer_normed_gram(network: Network, activation: ActivationLike, *, eps: floa
     >>> bool(layer_normed_gram(network, "relu").abs().max() < 1e-20)
     True
     """
-    signals = layer_normed_signals(network, activation, eps=eps)
+    signals = signals or layer_normed_signals(network, activation, eps=eps)
     deltas = layer_normed_derivatives(network, activation, signals)
     return layered_gram(signals.activations[::-1], deltas, plain_overlap(True), network.outputs)
 

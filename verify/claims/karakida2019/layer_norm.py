@@ -110,7 +110,7 @@ def normed_fisher(block: Block, point: Point) -> Arrays:
     """Fisher statistics of the normalised outputs, and the averages of 1/sigma^2 that the theorem reads."""
     network = lazy_network_of(block, point)
     signals = layer_normed.layer_normed_signals(network, point.activation)
-    gram = layer_normed.layer_normed_gram(network, point.activation)
+    gram = layer_normed.layer_normed_gram(network, point.activation, signals=signals)
     values = fisher_gram.fisher_eigenvalues(gram)
     return {
         "mean": fisher_gram.fisher_trace(gram) / network.parameters,
@@ -262,8 +262,9 @@ def growing_squares(block: Block, point: Point) -> Arrays:
 
     def squares(block: Block, width: int) -> Arrays:
         network = lazy_network_of(block, point, width=width)
-        etas = layer_normed.etas(layer_normed.layer_normed_signals(network, point.activation))
-        gram = layer_normed.layer_normed_gram(network, point.activation)
+        signals = layer_normed.layer_normed_signals(network, point.activation)
+        etas = layer_normed.etas(signals)
+        gram = layer_normed.layer_normed_gram(network, point.activation, signals=signals)
         found = gram.square().sum((1, 2, 3, 4)) / point.samples**2
         known = _predicted_statistics(etas, point, width)
         moments = torch.from_numpy(known.second_moment / known.mean).to(block.device)

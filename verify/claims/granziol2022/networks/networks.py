@@ -355,7 +355,7 @@ def _one_network(rng: Generator, point: Point, device: str) -> Arrays:
     inner = parts.inner()
     matrices = parts.matrices(inner, ordered=False)
     whole = matrices.mean(0)
-    *tops, top = measured.top_pairs(torch.cat([matrices, whole[None]])).values.tolist()
+    *tops, top = measured.top_pairs(torch.cat([matrices, whole[None]]), tolerance=1e-3).values.tolist()
     noise = Noise(top, networks.mean_squares(inner, whole), 0.0, 0.0)
     said = formulas(noise, samples.dim, (point.batch_size, 1), samples.size)
     (fourth, alone), seventh = said["theorem_4"].tolist(), float(said["theorem_7_read"][0])

@@ -177,7 +177,7 @@ UNIVERSAL = Experiment(
         Point(
             law=law, x=(-0.61, -0.43, -0.24, -0.09, 0.17, 0.38, 0.55, 0.66), sigma=0.083, batch=batch, dim=dim
         )
-        for law, dim, batch in (("student", 420, 23), ("sparse", 380, 21), ("bands", 290, 17))
+        for law, dim, batch in (("student", 250, 13), ("sparse", 380, 21), ("bands", 240, 14))
     ),
     budget=256,
     seconds=0.69,
@@ -210,7 +210,7 @@ OTHER_SPECTRA = (
         r"\lambda^2}}{2 \pi \sigma_\epsilon^2}",
         finding="As our copy reads the spectrum of eps converges; for elements of order one it is that of eps / "
         "sqrt(P), as in Lemma 5 and Lindeberg's ratio.",
-        margin_reason="finite size is O(1/P) with the fourth cumulant of an entry, 0.001 at these sizes",
+        margin_reason="finite size is O(1/P) with the fourth cumulant of an entry, 0.002 at these sizes",
         rivals={
             "sigma for s": lambda p: _semicircle(p, p.sigma),
             "variance for standard deviation": lambda p: _semicircle(p, p.sigma**2 * p.dim / p.batch),

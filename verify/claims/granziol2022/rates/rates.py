@@ -159,8 +159,8 @@ BATCHES = Experiment(
     simulate=adaptive_rates_of_batches,
     on_host="all of it, in numpy",
     points=(
-        Point(dim=160, dataset_size=7, batch_size=3, preconditioner=0.83),
-        Point(dim=200, dataset_size=11, batch_size=4, preconditioner=1.7),
+        Point(dim=160, dataset_size=5, batch_size=3, preconditioner=0.83),
+        Point(dim=200, dataset_size=6, batch_size=4, preconditioner=1.7),
     ),
     budget=1024,
     seconds=0.3,

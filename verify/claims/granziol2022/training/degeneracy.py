@@ -10,6 +10,7 @@ from simulate import lanczos
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import sample_products
 from simulate.training import grids, rules, stacks, trial_training
+from verify.claims.beyond.networks import total_noise
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.perceptrons import NoisyLabels, noisy_labels
 from verify.claims.trained_networks import DECAY, scheduled, steps_at, training_sets
@@ -214,18 +215,12 @@ def variance_in_training(block: Block, point: Point) -> Arrays:
     walk = course(block, point)
     totals = np.array(
         [
-            [_total(walk.samples(network, checkpoint, "hessian")) for checkpoint in walk.found]
+            [total_noise(walk.samples(network, checkpoint, "hessian")) for checkpoint in walk.found]
             for network in range(len(block))
         ]
     )
     before, falling = np.diff(np.log(totals), axis=1).T
     return {"later": falling - before}
-
-
-def _total(samples: Any) -> float:
-    """Mean over the samples of |H_i|^2, less |H|^2, exactly."""
-    inner = samples.inner()
-    return float(inner.square().sum((2, 3)).mean() - samples.matrices(inner).square().sum())
 
 
 VARIANCES = Experiment(
