@@ -73,7 +73,7 @@ def _stated(claim: AnyClaim) -> Facts:
         one, points = claim.claim_at(claim.examples[0]), claim.examples
     else:
         one, points = claim, [p for at in claim.experiment.points for p in components(claim, at)]
-    known["kind"] = [str(one.kind), one.relative, one.group, list(one.terms), one.numerical]
+    known["kind"] = [str(one.kind), one.relative, list(one.terms), one.numerical]
     return {"": known} | {point.canonical(): _formulas(one, point) for point in points}
 
 

@@ -21,7 +21,6 @@ from verify.model import (
     LOGARITHMS,
     MODEL_BASED,
     ONE_SIDED,
-    SPANS_SIZES,
     AnyClaim,
     Claim,
     Identity,
@@ -39,9 +38,6 @@ WIDEST = 0.5
 TELLTALE = (0.0, 0.5, 1.0, 2.0)
 """Parameters at which a formula with a wrong power, factor or sign may still give the right number."""
 
-SMALLEST_GROUP = 30
-"""Replicates below which the statistic of a group is too far from normal."""
-
 LONGEST_QUOTATION = 30
 """Most words of a quotation."""
 
@@ -50,8 +46,8 @@ LOOKED = re.compile(
 )
 """Words in the reason of a margin that rests on earlier draws."""
 
-NO_LOGARITHMS = (Kind.EXPONENT, Kind.RATIO, Kind.PROPORTION, Kind.GROUPS, *ABSOLUTE)
-"""Kinds whose numbers are slopes, shares or spreads whatever the score is: no difference of them is a factor."""
+NO_LOGARITHMS = (Kind.EXPONENT, Kind.RATIO, Kind.PROPORTION, *ABSOLUTE)
+"""Kinds whose numbers are slopes or shares whatever the score is: no difference of them is a factor."""
 
 REPLICATE_BY_REPLICATE = (Kind.MEAN, *ONE_SIDED, *BOUNDS_EVERY_REPLICATE)
 """Kinds that may compare each replicate with a prediction of its own, and know its numerical error."""
@@ -61,10 +57,10 @@ def intervals(listed: Iterable[AnyClaim]) -> int:
     """Return the number of their family's statistical intervals that claims use.
 
     Two readings of one score share an interval, and so do a property's examples. Model-based claims have none in the
-    family; a settled mean has one for the mean and one for its drift.
+    family.
     """
     return sum(
-        sum((2 if c.kind is Kind.SETTLED else 1) * _scores_read(c, point) for point in c.experiment.points)
+        sum(_scores_read(c, point) for point in c.experiment.points)
         if isinstance(c, Claim)
         else int(isinstance(c, StatisticalProperty))
         for c in listed
@@ -208,15 +204,12 @@ def _kind_problems(claim: Claim) -> Iterator[str]:
         yield "name numerator and denominator of its ratio"
     if kind is not Kind.RATIO and not isinstance(claim.score, str):
         yield "name one score, as it is no ratio"
-    if claim.numerical and kind not in (*REPLICATE_BY_REPLICATE, Kind.SETTLED, Kind.LIMIT):
+    if claim.numerical and kind not in (*REPLICATE_BY_REPLICATE, Kind.LIMIT):
         yield "be a mean or a bound, if its scores have a numerical error"
     if claim.inputs and kind not in REPLICATE_BY_REPLICATE:
         yield "be a mean or a bound, if it reads measured inputs"
     if kind in ABSOLUTE and (claim.relative or claim.margin >= 1):
         yield "have an absolute margin below 1, which is in probability"
-    grouped = claim.statistic is not None and claim.group >= SMALLEST_GROUP
-    if not (grouped if kind is Kind.GROUPS else claim.statistic is None and claim.group == 0):
-        yield f"have a statistic and groups of at least {SMALLEST_GROUP}, if and only if it judges groups"
     if claim.offset is not None and kind is not Kind.EXPONENT:
         yield "be an exponent, if it has an offset"
     if sorted(set(claim.terms)) != list(claim.terms) or any(p <= 0 for p in claim.terms):
@@ -227,7 +220,7 @@ def _along_problems(claim: Claim) -> Iterator[str]:
     kind, count = claim.kind, len(claim.terms)
     if bool(count) != (kind in MODEL_BASED) or (kind is Kind.LIMIT and count < 2):
         yield "have the powers of the correction, two at least for a limit, if and only if it extrapolates"
-    if kind in SPANS_SIZES and not claim.along:
+    if kind in MODEL_BASED and not claim.along:
         yield "say along which parameter its sizes run"
     if kind is Kind.LIMIT and not _has_order_claim(claim):
         yield "name the claim on the order of its correction: same experiment, the limit as its offset"
@@ -235,8 +228,8 @@ def _along_problems(claim: Claim) -> Iterator[str]:
         values = point.get(claim.along)
         if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
             yield f"have a tuple of different values of {claim.along!r} at every point"
-        elif kind in SPANS_SIZES:
-            yield from size_problems(kind, values, count)
+        elif kind in MODEL_BASED:
+            yield from size_problems(values, count)
 
 
 def _has_order_claim(claim: Claim) -> bool:
@@ -251,14 +244,13 @@ def _has_order_claim(claim: Claim) -> bool:
     )
 
 
-def size_problems(kind: Kind, sizes: Sequence[float], terms: int) -> Iterator[str]:
+def size_problems(sizes: Sequence[float], terms: int) -> Iterator[str]:
     """Yield the rules on sizes that a claim over several sizes breaks, with so many terms of the correction."""
     if any(b != 2 * a for a, b in pairwise(sizes)) or sizes[0] <= 0:
         yield "have sizes each twice the one before"
     # a contrast must be left when the smallest is dropped; an exponent has one value fewer than there are sizes
-    least = terms + 3 if kind in MODEL_BASED else 2
-    if len(sizes) < least or (kind is Kind.SETTLED and len(sizes) > 2):
-        yield f"have {'two' if kind is Kind.SETTLED else f'at least {least}'} sizes"
+    if len(sizes) < terms + 3:
+        yield f"have at least {terms + 3} sizes"
 
 
 def rival_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:

@@ -5,8 +5,6 @@
 | mean, lower and upper bound | the score; with measured inputs, score minus prediction |
 | ratio, probability, distribution | see `verify.judging.intervals` |
 | bound on every replicate | whether the replicate violates it |
-| statistic of groups | the statistic of each group |
-| mean that no longer depends on size | the score at the larger size, if the score at the smaller one is near it |
 | limit | w . (scores at all sizes), w the first row of the pseudo-inverse of (1, M^-p, M^-p') |
 | exponent | w . (local exponents), linearised in the means (delta method) |
 
@@ -28,7 +26,6 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Point
 from verify.judging.guards import TOGETHER, events_together, share_of_a_block, untrusted_share
 from verify.judging.intervals import (
-    FEWEST,
     Interval,
     distance_interval,
     doublings,
@@ -38,14 +35,11 @@ from verify.judging.intervals import (
     ratio_interval,
 )
 from verify.judging.sizes import exponent_replicates, extrapolated
-from verify.model import BOUNDS_EVERY_REPLICATE, SPANS_SIZES, Claim, Kind, Prediction, raised, real_or_nan
+from verify.model import BOUNDS_EVERY_REPLICATE, MODEL_BASED, Claim, Kind, Prediction, raised, real_or_nan
 from verify.results import ProfilePoint
 
 TAIL = 1e-9
 """Mass on either side that the comparison of two distribution functions leaves out."""
-
-STEADY = 0.1
-"""Part of the margin by which a mean may still move between two sizes."""
 
 RESOLVED = 0.5
 """Largest half-width of a mean, relative to it, at which its logarithm is near enough to linear."""
@@ -116,7 +110,7 @@ class Measured(NamedTuple):
 
 def components(claim: Claim, point: Point) -> tuple[Point, ...]:
     """Points at which a claim is judged: one for each component of a vector score, or the point itself."""
-    if not claim.along or claim.kind in SPANS_SIZES:
+    if not claim.along or claim.kind in MODEL_BASED:
         return (point,)
     return tuple(point | {claim.along: value} for value in point[claim.along])
 
@@ -146,27 +140,6 @@ def formula_distance(claim: Claim, point: Point, formula: Prediction, other: Pre
     except TypeError:  # complex
         return math.inf
     return gap if math.isfinite(gap) else math.inf
-
-
-def variance(groups: Floats) -> Floats:
-    """Variance of each row, unbiased.
-
-    >>> variance(np.array([[1.0, 2.0, 3.0]])).tolist()
-    [1.0]
-    """
-    return groups.var(axis=1, ddof=1)
-
-
-def kurtosis(groups: Floats) -> Floats:
-    r"""Excess kurtosis of each row, :math:`k_4/k_2^2`: a ratio of unbiased numbers, itself unbiased for a normal
-    law and to :math:`O(1/\text{size})` for others.
-
-    >>> kurtosis(np.array([[-1.0, -1.0, 1.0, 1.0]])).round(9).tolist()
-    [-6.0]
-    """
-    from scipy import stats
-
-    return np.asarray(stats.kurtosis(groups, axis=1, bias=False))
 
 
 def excesses(estimand: Estimand) -> Floats:
@@ -273,22 +246,6 @@ def _proportion(estimand: Estimand) -> tuple[Interval, float]:
     return interval, estimand.predicted
 
 
-def _groups(estimand: Estimand) -> tuple[Interval, float]:
-    claim, values = estimand.claim, estimand.column()
-    whole = len(values) // claim.group
-    if whole < FEWEST or claim.statistic is None:
-        return Interval(estimate=math.nan, obstacle="too few replicates"), estimand.predicted
-    values = values[: whole * claim.group]
-    groups = np.asarray(claim.statistic(values.reshape(whole, claim.group)))
-    if groups.shape != (whole,) or not np.isfinite(groups).all():
-        raise ValueError(
-            f"statistic must be one finite number for each of {whole} groups, got {groups} of shape {groups.shape}"
-        )
-    # Groups are not blocks as drawn: `_unless_together` compares the blocks of the replicates instead.
-    interval = mean_interval(groups, alpha=estimand.alpha, in_order=False)
-    return _unless_together(interval, values), estimand.predicted
-
-
 def _distribution(estimand: Estimand) -> tuple[Interval, float]:
     values = estimand.column()
     interval = distance_interval(values, estimand.predict(estimand.point), alpha=estimand.alpha)
@@ -315,22 +272,6 @@ def _excess_over_bounds(claim: Claim, values: Floats, bounds: Floats) -> Floats:
 
 
 # --- one vector over sizes per replicate ---------------------------------------------------------------------
-
-
-def _settled(estimand: Estimand) -> tuple[Interval, float]:
-    """Interval of the mean at the larger size; none until the mean at the smaller is within a tenth of the margin."""
-    claim, alpha, values = estimand.claim, estimand.alpha, estimand.over_sizes()
-    interval = mean_interval(values[:, -1], alpha=alpha, numerical=claim.numerical)
-    # Both scores have a numerical error. A score that no longer moves at all is settled: `exact`.
-    moved = mean_interval(
-        values[:, -1] - values[:, -2], alpha=alpha, numerical=2 * claim.numerical, exact=True
-    )
-    allowed, obstacle = STEADY * claim.margin_at(estimand.point), interval.obstacle or moved.obstacle
-    if not obstacle and (moved.lower > allowed or moved.upper < -allowed):
-        obstacle = "still depends on size"
-    elif not obstacle and (moved.lower < -allowed or moved.upper > allowed):
-        obstacle = "size dependence not resolved"
-    return interval.blocked_by(obstacle) if obstacle else interval, estimand.predicted
 
 
 def _limit(estimand: Estimand) -> tuple[Interval, float]:
@@ -382,11 +323,9 @@ _MEASURES: dict[Kind, Callable[[Estimand], tuple[Interval, float]]] = {
     Kind.AT_MOST: _mean,
     Kind.RATIO: _ratio,
     Kind.PROPORTION: _proportion,
-    Kind.GROUPS: _groups,
     Kind.DISTRIBUTION: _distribution,
     Kind.NEVER_BELOW: _never,
     Kind.NEVER_ABOVE: _never,
-    Kind.SETTLED: _settled,
     Kind.LIMIT: _limit,
     Kind.EXPONENT: _exponent,
 }

@@ -48,8 +48,8 @@ BY_CHANCE = frozenset((UNTRUSTED, UNCONFIRMED))
 """Obstacles of a model of the size that is right: its test of fit is wrong once in a thousand."""
 
 REMEDIES: Mapping[str, str] = {
-    SKEWED: "judge its logarithm, the share of replicates beyond a threshold, or a statistic of groups; more "
-    "replicates help while the skewness is below 6.2",
+    SKEWED: "judge its logarithm or the share of replicates beyond a threshold; more replicates help while the "
+    "skewness is below 6.2",
     FAR: "more replicates help if there are others like it; else judge a bounded score, such as the share of "
     "replicates beyond a threshold",
     TOGETHER: "no number of replicates helps: something is shared by replicates drawn together. Below some "
@@ -78,7 +78,7 @@ RARE = 1.0
 """Events, or their opposites, per block of replicates from which on their clumping is evidence."""
 
 
-def departure(values: Floats, skewness: float, *, in_order: bool = True) -> str:
+def departure(values: Floats, skewness: float) -> str:
     """Return the reason why the mean of these replicates is not judged; empty where it may be.
 
     Parameters
@@ -87,8 +87,6 @@ def departure(values: Floats, skewness: float, *, in_order: bool = True) -> str:
         Shape (n,), finite, not all equal.
     skewness
         Skewness of the values.
-    in_order
-        Whether they are replicates one by one, as drawn: only then can blocks be compared.
 
     Examples
     --------
@@ -105,7 +103,7 @@ def departure(values: Floats, skewness: float, *, in_order: bool = True) -> str:
     off = float(np.abs(values - values.mean()).max())
     if off > farthest_allowed(len(values)) * float(values.std(ddof=1)):
         return FAR
-    return TOGETHER if in_order and share_of_a_block(values) > untrusted_share(len(values)) else ""
+    return TOGETHER if share_of_a_block(values) > untrusted_share(len(values)) else ""
 
 
 def farthest_allowed(n: int) -> float:

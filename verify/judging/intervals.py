@@ -94,7 +94,6 @@ def mean_interval(
     alpha: float,
     numerical: float = 0.0,
     exact: bool = False,
-    in_order: bool = True,
 ) -> Interval:
     r"""Interval for the mean of iid replicates, valid at every number of replicates at once.
 
@@ -108,8 +107,6 @@ def mean_interval(
         Bound on the rounding or truncation error of each replicate, added to the half-width.
     exact
         Replicates that do not vary are no obstacle (the quantity is deterministic).
-    in_order
-        Whether they are replicates one by one, as they were drawn; then those of a block must share nothing.
 
     References
     ----------
@@ -137,7 +134,7 @@ def mean_interval(
     if math.isinf(k):
         return Interval(estimate=mean, numerical=numerical, skewness=skewness, obstacle="too few replicates")
     k = widened(k, n, skewness)
-    if why := SKEWED if math.isinf(k) else departure(values, skewness, in_order=in_order):
+    if why := SKEWED if math.isinf(k) else departure(values, skewness):
         return Interval(estimate=mean, numerical=numerical, skewness=skewness, obstacle=why)
     half = k * spread / math.sqrt(n) + numerical
     return Interval(

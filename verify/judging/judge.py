@@ -20,7 +20,6 @@ from verify.model import (
     BOUNDS_EVERY_REPLICATE,
     MODEL_BASED,
     ONE_SIDED,
-    SPANS_SIZES,
     AnyClaim,
     Claim,
     Identity,
@@ -272,7 +271,7 @@ def outcome(
         rivals_replicates=later.replicates if later else 0,
         looks=[_look(claim, judged, earlier) for earlier in trail],
         violations=[Violation(replicate=int(i), by=float(beyond[i])) for i in np.flatnonzero(beyond)[:KEPT]],
-        profile=profile(estimand) if claim.kind in (*SPANS_SIZES, Kind.DISTRIBUTION) else [],
+        profile=profile(estimand) if claim.kind in (*MODEL_BASED, Kind.DISTRIBUTION) else [],
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from verify.judging.estimands import variance
 from verify.model import (
     OURS,
     AnyClaim,
@@ -172,17 +171,6 @@ PLANTED: tuple[AnyClaim, ...] = (
         relative=False,
     ),
     _wrong(
-        "variance",
-        r"\mathrm{Var}\,\bar x = s^2 / 12",
-        SUMS,
-        "mean",
-        0.1,
-        kind=Kind.GROUPS,
-        statistic=variance,
-        group=32,
-        predict=lambda p: p.scale**2 / 12,
-    ),
-    _wrong(
         "distribution",
         r"\Pr(x \le t) = 1 - e^{-t / (2 s)}",
         SUMS,
@@ -191,16 +179,6 @@ PLANTED: tuple[AnyClaim, ...] = (
         kind=Kind.DISTRIBUTION,
         predict=lambda p: lambda t: -np.expm1(-np.maximum(t, 0.0) / (2 * p.scale)),
         relative=False,
-    ),
-    _wrong(
-        "settled",
-        r"\mathbb{E}\,y_M = 3.1 \text{ for all } M",
-        TWO_SIZES,
-        "settled",
-        0.01,
-        kind=Kind.SETTLED,
-        along="sizes",
-        predict=lambda _: 3.1,
     ),
     _wrong(
         "limit",

@@ -30,7 +30,6 @@ from verify.model.kinds import (
     MODEL_BASED,
     ONE_SIDED,
     OURS,
-    SPANS_SIZES,
     Kind,
     NoTheory,
     Passage,
@@ -52,7 +51,6 @@ __all__ = [
     "MODEL_BASED",
     "ONE_SIDED",
     "OURS",
-    "SPANS_SIZES",
     "AnyClaim",
     "Arrays",
     "Claim",
@@ -94,9 +92,6 @@ Returns a number; for a distribution, the distribution function.
 
 Routes = Callable[[np.random.Generator, Point], Arrays]
 """Returns what is measured, the theory, then rivals."""
-
-Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""Maps groups of replicates, shape (groups, size), to one number per group."""
 
 Typical = float | Callable[[Point], float]
 """The typical value of a measured input, at every point or at a given one."""
@@ -255,8 +250,6 @@ class Claim(_Stated):
     order
         LIMIT: the claim on the exponent with which the score approaches the limit, on the same experiment. The limit
         stays undecided unless that claim agrees.
-    statistic, group
-        GROUPS: a function of an array of shape (groups, `group`) to one number per group, unbiased at that size.
     printed
         The formula as our copy of the paper reads, or the name of the score it describes instead:
         judged next to `predict` on the same replicates, expected to disagree.
@@ -289,8 +282,6 @@ class Claim(_Stated):
     terms: tuple[float, ...] = ()
     offset: Prediction | None = None
     order: Claim | None = None
-    statistic: Statistic | None = None
-    group: int = 0
     printed: Prediction | str | None = None
     inputs: Mapping[str, Typical] = field(default_factory=dict[str, Typical])
     numerical: float = 0.0

@@ -98,9 +98,7 @@ class Kind(StrEnum):
     | MEAN, RATIO, PROPORTION | E[A]; E[A]/E[B]; the probability of an event |
     | AT_LEAST, AT_MOST | one side of the interval of a mean |
     | NEVER_BELOW, NEVER_ABOVE | an inequality on every replicate: one violation is enough |
-    | GROUPS | the mean of a statistic (a variance, a kurtosis) over groups of replicates |
     | DISTRIBUTION | the largest distance of two distribution functions |
-    | SETTLED | a mean at the larger of two sizes between which it does not move |
     | LIMIT | a mean at infinite size, extrapolated |
     | EXPONENT | d log E / d log size at infinite size, extrapolated |
 
@@ -114,18 +112,16 @@ class Kind(StrEnum):
     AT_MOST = "upper bound on a mean"
     NEVER_BELOW = "lower bound on every replicate"
     NEVER_ABOVE = "upper bound on every replicate"
-    GROUPS = "statistic of groups"
     DISTRIBUTION = "distribution"
-    SETTLED = "mean that no longer depends on size"
     LIMIT = "limit of infinite size"
     EXPONENT = "scaling exponent"
 
 
 MODEL_BASED = (Kind.LIMIT, Kind.EXPONENT)
-"""Kinds whose verdicts rest on a size model, outside of the promise on the chance of a wrong one."""
+"""Kinds whose verdicts rest on a size model, outside of the promise on the chance of a wrong one.
 
-SPANS_SIZES = (Kind.SETTLED, *MODEL_BASED)
-"""Kinds of which one replicate holds the score at several sizes, which are judged together."""
+One replicate holds the score at several sizes, which are judged together.
+"""
 
 ONE_SIDED = (Kind.AT_LEAST, Kind.AT_MOST)
 """Kinds for which only one edge of the band counts."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from verify.judging.power import factor
-from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Standing, Verdict, raised
+from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, Kind, Standing, Verdict, raised
 from verify.page import ratios, wording
 from verify.page.vocabulary import EXACT
 from verify.page.wording import percent
@@ -162,7 +162,7 @@ def how_closely(row: Row) -> str:
     )
     if not math.isfinite(off):
         return ""
-    limit = ", extrapolated in size" if row.kind in SPANS_SIZES and row.model_based else ""
+    limit = ", extrapolated in size" if row.model_based else ""
     if row.logarithm:
         return f"within {factor(row.logarithm, off)}{limit}"
     if row.relative:

@@ -18,7 +18,7 @@ from verify.judging.judge import (
     readings,
     replicates_fixed,
 )
-from verify.model import SPANS_SIZES, AnyClaim, Claim, Experiment, Verdict
+from verify.model import MODEL_BASED, AnyClaim, Claim, Experiment, Verdict
 from verify.results import PointOutcome, Row
 from verify.running.pump import Draws, Pump, traceback_of
 from verify.running.rows import broken_row, claim_row
@@ -274,7 +274,7 @@ def at_component(claim: Claim, point: Point, scores: Scores, index: int) -> Scor
     ValueError
         If the claim's score has no such components.
     """
-    if not claim.along or claim.kind in SPANS_SIZES:
+    if not claim.along or claim.kind in MODEL_BASED:
         return scores
     width = len(point[claim.along])
     names = (claim.score,) if isinstance(claim.score, str) else claim.score

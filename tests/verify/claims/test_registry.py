@@ -20,7 +20,6 @@ from verify.model import (
     MODEL_BASED,
     Claim,
     Identity,
-    Kind,
     Standing,
     StatisticalProperty,
     Tier,
@@ -33,14 +32,13 @@ from verify.running.engine import Session, Settings
 
 
 def judged_intervals(made: Session) -> int:
-    """Count the intervals of a session: one per run, component and distinct measurement, two if it settles."""
+    """Count the intervals of a session: one per run, component and distinct measurement."""
     judged = {
         (r.claim.id, i, r.component, r.reading.score, r.reading.predict if reads_alone(r.claim) else None): r
         for i, run in enumerate(made.sampled.runs)
         for r in run.trials
     }
-    direct = [r.claim.kind for r in judged.values() if r.claim.kind not in MODEL_BASED]
-    return len(direct) + direct.count(Kind.SETTLED)
+    return sum(r.claim.kind not in MODEL_BASED for r in judged.values())
 
 
 def reads_alone(claim: Claim) -> bool:

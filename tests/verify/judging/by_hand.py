@@ -11,7 +11,7 @@ from verify.judging.intervals import Interval, multiplier
 from verify.judging.judge import Judgement, judge, outcome, readings
 from verify.model import (
     ALPHA,
-    SPANS_SIZES,
+    MODEL_BASED,
     Claim,
     ExactProperty,
     Experiment,
@@ -24,7 +24,6 @@ from verify.results import PointOutcome
 
 M = np.array([10.0, 20.0, 40.0, 80.0, 160.0])
 SIZES = Point(sizes=(10, 20, 40, 80, 160))
-PAIR = Point(sizes=(80, 160))
 POINT = Point(scale=3.0)
 LOOSE = 1e-4
 N = 256
@@ -48,16 +47,12 @@ def claim(kind: Kind = Kind.MEAN, point: Point = POINT, **changes) -> Claim:
         "predict": lambda p: 3.0,
         "margin": 0.1,
         "margin_reason": "a test",
-        "along": "sizes" if kind in SPANS_SIZES else "",
+        "along": "sizes" if kind in MODEL_BASED else "",
     }
     return Claim(**{**COMMON, **plain, **changes})
 
 
 tight = partial(claim, score="y", margin=0.01)
-
-
-def grouped(statistic, **changes) -> Claim:
-    return tight(Kind.GROUPS, statistic=statistic, group=32, **changes)
 
 
 def law(predict, **changes) -> Claim:

@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 
 from simulate.monte_carlo import Point
-from tests.verify.judging.by_hand import PAIR, SIZES, claim, exact, identity, never, statistical
+from tests.verify.judging.by_hand import SIZES, claim, exact, identity, never, statistical
 from verify.judging.admission import intervals, problems
-from verify.judging.estimands import variance
 from verify.judging.judge import PRINTED
 from verify.model import ABSOLUTE, KNOWN, OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing, Verdict
 
 POINT = Point(scale=3.7)
 GRID = Point(scale=3.7, x=(0.3, 0.7, 1.9))
 
-AT = {Kind.SETTLED: PAIR, Kind.LIMIT: SIZES, Kind.EXPONENT: SIZES}
+AT = {Kind.LIMIT: SIZES, Kind.EXPONENT: SIZES}
 BOUNDS = {Kind.NEVER_BELOW: 9.0, Kind.AT_LEAST: 9.0, Kind.NEVER_ABOVE: 1.0, Kind.AT_MOST: 1.0}
 """With a bound that is stronger than that of the claim."""
 
@@ -25,7 +24,6 @@ MORE = {
     Kind.EXPONENT: {"terms": (1,)},
     Kind.RATIO: {"score": ("x", "y")},
     Kind.PROPORTION: {"predict": lambda p: 0.3, "rivals": {"other": lambda p: 0.9}},
-    Kind.GROUPS: {"statistic": variance, "group": 30},
     Kind.DISTRIBUTION: {
         "predict": lambda p: lambda t: np.clip(t, 0, 1),
         "rivals": {"wider": lambda p: lambda t: np.clip(t / 3, 0, 1)},
@@ -69,7 +67,6 @@ def sometimes(right: float, wrong: float):
 
 
 SIXTH = Point(scale=7.3)
-GROUPED = "have a statistic and groups of at least 30, if and only if"
 ABSOLUTE_MARGIN = "have an absolute margin below 1, which is in probability"
 MARGIN = "have a positive margin, at most 0.5 if relative"
 TUPLE = "have a tuple of different values of 'x' at every point"
@@ -95,11 +92,9 @@ BROKEN = [
     # what fits no kind
     (made(Kind.RATIO, score="x"), "name numerator and denominator of its ratio"),
     (made(score=("x", "y")), "name one score, as it is no ratio"),
-    *((made(k, inputs={"y": 1.0}), "be a mean or a bound, if it reads") for k in (Kind.SETTLED, Kind.GROUPS)),
+    *((made(k, inputs={"y": 1.0}), "be a mean or a bound, if it reads") for k in (Kind.RATIO, Kind.PROPORTION)),
     *((made(k, numerical=0.1), "be a mean or a bound, if its scores") for k in (Kind.EXPONENT, Kind.RATIO)),
     *((made(k, **c), ABSOLUTE_MARGIN) for k in ABSOLUTE for c in ({"relative": True}, {"margin": 1.0})),
-    *((made(Kind.GROUPS, **c), GROUPED) for c in ({"statistic": None}, {"group": 29})),
-    *((made(statistic=s, group=g), GROUPED) for s, g in ((variance, 30), (variance, 0), (None, 64))),
     (made(Kind.LIMIT, offset=lambda p: 2.0), "be an exponent, if it has an"),
     *((made(Kind.LIMIT, terms=t), "have terms of growing positive powers") for t in ((2, 1), (1, 1), (0, 1))),
     # with the leading term alone the interval of a limit misses the truth
@@ -112,7 +107,6 @@ BROKEN = [
     *((made(Kind.MEAN, GRID, p, along="x"), TUPLE) for p in (POINT, Point(x=3.7), Point(x=()), Point(x=(1.3, 1.3)))),
     *((made(Kind.LIMIT, Point(sizes=s)), DOUBLE) for s in ((10, 20, 40, 80, 150), (-2, -4, -8, -16, -32))),
     *((made(k, doubling(n - 1), terms=t), f"have at least {n} sizes") for k, t, n in LEAST),
-    *((made(Kind.SETTLED, Point(sizes=s)), "have two sizes") for s in ((80,), (40, 80, 160))),
     # a wrong order that is not resolved passes every test of fit: it has to be measured
     (made(Kind.LIMIT, order=None), ORDER),
     *(
@@ -207,8 +201,8 @@ def test_who_keeps_the_rules_is_let_in(kept: AnyClaim) -> None:
 
 @pytest.mark.parametrize("kind", Kind)
 def test_intervals_of_each_kind(kind: Kind) -> None:
-    """Model-based claims stand outside the family, a settled mean has an interval for its drift."""
-    cost = {Kind.LIMIT: 0, Kind.EXPONENT: 0, Kind.SETTLED: 2}.get(kind, 1)
+    """Model-based claims stand outside the family."""
+    cost = {Kind.LIMIT: 0, Kind.EXPONENT: 0}.get(kind, 1)
     assert intervals([made(kind)]) == cost
     if kind is not Kind.RATIO:
         assert intervals([made(kind, printed="other", finding="wrong")]) == 2 * cost

@@ -1,4 +1,4 @@
-"""Statistics of groups and whole distributions, against other routes to the same number."""
+"""Whole distributions, against other routes to the same number."""
 
 import math
 
@@ -8,40 +8,10 @@ from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from tests.verify.judging.by_hand import POINT, exponential, grouped, judged, law, most, recorded
-from verify.judging.estimands import formula_distance, kurtosis, variance
-from verify.judging.intervals import FEWEST, distance_interval, doublings, largest_distance, mean_interval
-from verify.model import ALPHA, Verdict
-
-# --- statistics of groups
-
-
-def test_the_variance_and_kurtosis_of_a_group_are_fishers() -> None:
-    groups = default_rng(2).gamma(2.0, size=(7, 30))
-    n, centred = 30, groups - groups.mean(axis=1, keepdims=True)
-    s2, s4 = ((centred**k).sum(axis=1) for k in (2, 4))
-    k2 = s2 / (n - 1)
-    k4 = n * ((n + 1) * s4 - 3 * (n - 1) * s2**2 / n) / ((n - 1) * (n - 2) * (n - 3))
-    assert_allclose(variance(groups), k2)
-    assert_allclose(kurtosis(groups), k4 / k2**2)
-
-
-def test_groups_are_whole_and_in_order() -> None:
-    y = default_rng(3).normal(size=FEWEST * 32 + 31)
-    found = judged(grouped(variance), y)
-    direct = mean_interval(y[: FEWEST * 32].reshape(FEWEST, 32).var(axis=1, ddof=1), alpha=ALPHA)
-    assert found.interval == direct and found.replicates == len(y)
-    assert judged(grouped(variance), np.append(y[:-31], np.full(31, 1e9))).interval == direct
-    assert judged(grouped(variance), y[: FEWEST * 32 - 1]).interval.obstacle == "too few replicates"
-
-
-@pytest.mark.parametrize(
-    "statistic", [lambda g: g.mean(), lambda g: g, lambda g: np.full(len(g), math.nan)], ids=range(3)
-)
-def test_a_statistic_is_one_number_for_each_group(statistic) -> None:
-    with pytest.raises(ValueError, match=f"must be one finite number for each of {FEWEST} groups, got"):
-        judged(grouped(statistic), default_rng(3).normal(size=FEWEST * 32))
-
+from tests.verify.judging.by_hand import POINT, exponential, judged, law, most, recorded
+from verify.judging.estimands import formula_distance
+from verify.judging.intervals import FEWEST, distance_interval, doublings, largest_distance
+from verify.model import Verdict
 
 # --- distributions
 

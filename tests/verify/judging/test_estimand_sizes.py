@@ -1,6 +1,5 @@
-"""Claims that span sizes: limits, exponents, and means that no longer depend on size."""
+"""Claims that span sizes: limits and exponents."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -9,7 +8,6 @@ from numpy.testing import assert_allclose
 
 from tests.refusals import refusal
 from tests.verify.judging.by_hand import (
-    PAIR,
     SIZES,
     M,
     covers,
@@ -124,7 +122,7 @@ def test_a_mean_resolved_barely_is_too_little_for_its_logarithm(factor: float, r
     assert ("not resolved" in found.interval.obstacle) is refused
 
 
-@pytest.mark.parametrize("kind", [Kind.SETTLED, Kind.LIMIT, Kind.EXPONENT])
+@pytest.mark.parametrize("kind", [Kind.LIMIT, Kind.EXPONENT])
 def test_sizes_and_components_must_match(kind: Kind) -> None:
     tested = claim(kind, SIZES, terms=(1, 2))
     with refusal("score 'y' must have one component for each of 5 sizes, got 4"):
@@ -147,40 +145,3 @@ def test_a_limit_needs_the_order_of_its_correction(power: float, within: float, 
 
     assert found.verdict is (Verdict.UNDECIDED if obstacle else Verdict.AGREES)
     assert found.interval.obstacle == obstacle
-
-
-# --- a mean that no longer depends on size
-
-
-@pytest.mark.parametrize(
-    ("small", "spread", "theory", "verdict", "reason"),
-    [
-        (3.0, 0.01, 3.0, "agrees", ""),
-        (3.0, 0.01, 3.2, "disagrees", ""),
-        (3.5, 0.01, 3.0, "undecided", "still depends on size"),
-        (2.5, 0.01, 3.2, "undecided", "still depends on size"),
-        (3.0, 0.1, 3.0, "undecided", "size dependence not resolved"),
-        (3.0, 0.01, 3.03, "undecided", "budget"),
-    ],
-)
-def test_a_settled_mean_is_judged_once_it_has_settled(
-    small: float, spread: float, theory: float, verdict: str, reason: str
-) -> None:
-    y = noisy(np.array([small, 3.0]), spread)
-    found = recorded(claim(Kind.SETTLED, PAIR, predict=lambda p: theory), y)
-    assert (found.verdict, found.reason) == (verdict, reason)
-    assert found.measured == pytest.approx(y[:, 1].mean())
-    assert [(p.x, p.predicted) for p in found.profile] == [(80.0, theory), (160.0, theory)]
-
-
-def test_a_mean_may_move_by_a_tenth_of_the_margin() -> None:
-    tested = claim(Kind.SETTLED, PAIR, margin=0.1, relative=False)
-    large = spread_evenly(3.0, 0.001)
-    for moved, small, verdict in (
-        (0.009, large[::-1], Verdict.AGREES),
-        (0.011, large[::-1], Verdict.UNDECIDED),
-        (0.009, large, Verdict.AGREES),  # the same difference on every replicate
-    ):
-        y = np.stack([small - moved, large], axis=1)
-        assert judged(tested, y).verdict is verdict
-    assert judged(dataclasses.replace(tested, numerical=0.002), y).verdict is Verdict.UNDECIDED

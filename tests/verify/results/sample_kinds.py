@@ -101,7 +101,7 @@ def spectrum() -> tuple[list[PointOutcome], list[Curve]]:
 
 
 def bound_rows() -> list[Row]:
-    """Bounds, distributions, vector scores, statistics of groups and settled means."""
+    """Bounds, distributions and vector scores."""
     never = {"relative": False, "margin": 0.005, "quantity": "smallest eigenvalue",
                              "kind": "lower bound on every replicate"}  # fmt: skip
     places, curves = spectrum()
@@ -123,9 +123,6 @@ def bound_rows() -> list[Row]:
     violated = point(
         {"dim": 12}, 0.0, 0.005, 0.012, 0.006, replicates=192, slack=1.1, looks=[], violations=broken
     )
-    settled = profile((400, 800), lambda n: 1.7 + 0.28 / n, lambda _: 1.7, 0.003)
-    rivals = [rival("half", 1.66, 1.7, 0.017), rival("far", 17.0, 1.7, 0.017)]
-    flat = point({"sizes": (400, 800)}, 1.7, 0.017, 1.7002, 0.003, profile=settled, rivals=rivals)
     return [
         row("karakida2019/upper", kind="upper bound on a mean", points=below),
         row("karakida2019/always", points=[kept], **never),
@@ -138,5 +135,4 @@ def bound_rows() -> list[Row]:
             curves=curves,
             quantity="share of eigenvalues up to x",
         ),
-        row("beyond/settled", kind="mean that no longer depends on size", points=[flat]),
     ]
