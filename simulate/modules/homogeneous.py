@@ -58,9 +58,16 @@ class Homogeneous:
         """Second derivatives of the logits in t at the weights given, (N, K, d, d)."""
         return self._half() + self._half().mT
 
-    def mirrored(self) -> Homogeneous:
-        """Return the network whose last layer has the other sign, along the frame with the other sign in its rows."""
-        return Homogeneous(-self.logits, self.labels, -self.jacobian, lambda: -self._half(), self.depth)
+    def mirrored(self, signs: ArrayLike = -1.0) -> Homogeneous:
+        """Return the network whose outputs have these signs, one for all or one each, which its last layer takes.
+
+        The rows of the frame that belong to a row of that layer take its sign too.
+        """
+        sign = torch.as_tensor(signs, dtype=self.logits.dtype, device=self.logits.device)
+        logits, jacobian = sign * self.logits, sign[..., None] * self.jacobian
+        return Homogeneous(
+            logits, self.labels, jacobian, lambda: sign[..., None, None] * self._half(), self.depth
+        )
 
     def terms(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> Terms:
         """Return both terms of the Hessian, (..., d, d), for scales and temperatures that broadcast to shape (...).

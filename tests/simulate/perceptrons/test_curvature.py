@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from numpy.typing import ArrayLike
 from scipy import stats
 from torch import Tensor
 
@@ -126,6 +127,17 @@ def test_derivatives_in_single_precision_are_right_to_a_millionth(alpha: float) 
     for term, reference in zip(single.terms(alpha), whole.terms(alpha), strict=True):
         assert term.dtype == torch.float64 and not torch.equal(term, reference)
         assert_same(term, reference, 1e-6)
+
+
+@pytest.mark.parametrize("signs", [-1.0, np.resize([1.0, -1.0, -1.0], WIDTHS[3][-1])])
+def test_signs_of_outputs_are_those_of_the_rows_of_the_last_layer(signs: ArrayLike) -> None:
+    net, sign = problem(3), torch.as_tensor(signs).expand(WIDTHS[3][-1])[:, None]
+    weights, rows = (*net.weights[:-1], sign * net.weights[-1]), net.weights[-1].numel()
+    frame = net.frame().clone()
+    frame[-rows:] *= sign.expand_as(net.weights[-1]).reshape(-1, 1)
+    whole = ProjectedMlp(weights, *net[1:], frame)
+    for term, reference in zip(along(net).mirrored(signs).terms(1.3), whole.terms(1.3), strict=True):
+        assert_same(term, reference)
 
 
 def test_many_samples_are_taken_in_parts_without_a_seam(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,12 +84,12 @@ LOUD = Experiment(
 
 QUIET = Experiment(
     id="adam_limit/quiet-paths",
-    replicate="96 paths of Adam on a quadratic in one weight, gradients mostly signal",
+    replicate="32 paths of Adam on a quadratic in one weight, gradients mostly signal",
     simulate=adam_paths,
     points=(
         Point(
             growth=16,
-            paths=96,
+            paths=32,
             compared=True,
             **NOISY | {"noise": 0.31, "later_noise": 0.11, "damping": 0.03, "rate": 0.00047},
         ),

@@ -67,7 +67,7 @@ def full_batch_adam(block: Block, point: Point) -> Arrays:
 
 LATE = {
     "images": "digits",
-    "samples": 64,
+    "samples": 32,
     "second": 0.99,
     "damping": 1e-7,
 }

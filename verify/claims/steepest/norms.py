@@ -96,7 +96,7 @@ SPECTRAL = _experiment(
     samples=32,
     hidden=(16,),
     rate=(0.03, 0.05),
-    looks=(100, 120),
+    looks=(80, 100),
 )
 BLOCKS = _experiment(
     "blocks",
@@ -107,7 +107,7 @@ BLOCKS = _experiment(
     samples=32,
     hidden=(16,),
     rate=(0.1, 0.14),
-    looks=(300, 330, 360),
+    looks=(270, 300),
 )
 SCALED = _experiment(
     "sign-descent",
@@ -118,7 +118,7 @@ SCALED = _experiment(
     samples=48,
     hidden=(8,),
     rate=(0.0005, 0.0008),
-    looks=(300, 330, 360),
+    looks=(270, 300),
 )
 SIGNS = _experiment(
     "signs",
@@ -129,7 +129,7 @@ SIGNS = _experiment(
     samples=32,
     hidden=(16,),
     rate=(0.0002, 0.0004),
-    looks=(200, 225, 250),
+    looks=(175, 200),
 )
 
 

@@ -226,10 +226,10 @@ PRIORS = Experiment(
 
 BATCHES = Experiment(
     id="vysogorets2024/balanced-batches",
-    replicate="one LeNet-300-100 with 640 balanced images and 80 of them",
+    replicate="one LeNet-300-100 with 320 balanced images and 40 of them",
     simulate=balanced_batches,
     single="its passes through the network are in single precision",
-    points=(of_digits(samples=640, fewer=80),),
+    points=(of_digits(samples=320, fewer=40),),
     budget=512,
     seconds=1.1,
     data="digits",

@@ -399,7 +399,7 @@ CLAIMS = (
     ),
     _exponent_claim(
         id="vysogorets2024/base-rate-exponent-deep",
-        experiment=_experiment("deep", 2.5, (4, 0.25, 0.8, 300), (5, 0.35, 0.9, 400)),
+        experiment=_experiment("deep", 2.5, (4, 0.25, 0.8, 200), (5, 0.35, 0.9, 400)),
         says="With four and five layers, the largest base rate at which a network learns grows as the initial "
         "scale to the depth less two.",
         margin=0.2,
