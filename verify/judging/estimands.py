@@ -249,16 +249,11 @@ def _proportion(estimand: Estimand) -> tuple[Interval, float]:
 def _distribution(estimand: Estimand) -> tuple[Interval, float]:
     values = estimand.column()
     interval = distance_interval(values, estimand.predict(estimand.point), alpha=estimand.alpha)
-    interval = _unless_together(interval, values)
+    if not interval.obstacle and share_of_a_block(values) > untrusted_share(len(values)):
+        interval = interval.blocked_by(TOGETHER)
     # a function that is no number somewhere is no prediction, and cannot be agreed with
     known = bool(interval.obstacle) or math.isfinite(interval.estimate)
     return interval, 0.0 if known else math.nan
-
-
-def _unless_together(interval: Interval, values: Floats) -> Interval:
-    """Return the interval, blocked if its replicates move together by block."""
-    together = share_of_a_block(values) > untrusted_share(len(values))
-    return interval.blocked_by(TOGETHER) if together and not interval.obstacle else interval
 
 
 def _never(estimand: Estimand) -> tuple[Interval, float]:
