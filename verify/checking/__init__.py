@@ -351,7 +351,7 @@ class _Task:
                 f"kind='exponent'; got {place}"
             )
         for name, sizes in found.items():
-            for problem in size_problems(self.kind, sizes, len(CORRECTION)):
+            for problem in size_problems(sizes, len(CORRECTION)):
                 raise ValueError(f"points must {problem} for kind='exponent', got {name} = {sizes}")
         return next(iter(found.values()))
 
