@@ -80,7 +80,7 @@ SIZES = {
     "verify/claims": 201.9,
     "verify/practice": 50.4,
     "verify/page": 49.7,
-    "verify/judging": 15.4,
+    "verify/judging": 15.6,
     "verify/running": 25.5,
     "tests": 428.2,
     "benchmarks": 54.3,

@@ -501,17 +501,4 @@ OBSERVATIONS = (
         ),
         seconds=12.0,
     ),
-    Observation(
-        id="edge/levels-of-cross-entropy",
-        **OBSERVED,
-        entries=("E2", "E3"),
-        source="ours, on the statements of Andreyev and Beneventano (2024), who mean the squared error unless they say "
-        "otherwise",
-        title="The same on the cross-entropy: outside of what the paper means, and never at rest",
-        note="With random labels the curvature has passed the edge and is gone once the network is sure of its images; "
-        "no run comes to rest.",
-        points=_points(TANH, "cross-entropy", "random", 0.115, 0.23),
-        columns=COLUMNS,
-        seconds=10.0,
-    ),
 )
