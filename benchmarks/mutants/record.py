@@ -35,6 +35,9 @@ CRASHED = ("broken", "refused", "hung")
 
 PAGE = ROOT / "docs/mutants.md"
 
+LISTED = 10
+"""Survivors of a folder in the page; `campaign.json` has all of them."""
+
 Finding = dict[str, Any]
 
 
@@ -55,8 +58,11 @@ def _folder_section(one: Campaign) -> Iterator[str]:
     )
     head = ("kind", "tried", "inert", "caught", "rate")
     yield from _table(head, ((kind, *_numbers(tally)) for kind, tally in one.kinds.items()))
-    yield f"Survivors: {len(one.survivors)}, {one.unexplained} of them without a reason.\n"
-    rows = [_cells(s) for s in sorted(one.survivors, key=lambda s: (bool(s.reason), s.place))]
+    yield (
+        f"Survivors: {len(one.survivors)}, {one.unexplained} of them without a reason. Those that moved a claim most"
+        " (all are in `verify/judging/campaign.json`):\n"
+    )
+    rows = [_cells(s) for s in sorted(one.survivors, key=lambda s: -s.margins)[:LISTED]]
     yield from _table(("where", "edit", "line", "moved by, in margins", "reason"), rows) if rows else ()
 
 

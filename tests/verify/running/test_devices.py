@@ -88,5 +88,5 @@ def test_a_results_file_says_how_a_run_drew_and_what_did_not_reach_its_device(
     request = dataclasses.replace(asked, settings=Settings(device="cuda"))
     made = suite.collect(session(settings=request.settings), request, paged=False).suite
     assert made.draws == COUNTED
-    beside = {"granziol2022/several-spikes": "eigenvalues of banded matrices, by LAPACK"}
-    assert made.host["beside_the_device"] == beside
+    elsewhere = {"granziol2022/several-spikes": "eigenvalues of banded matrices, by LAPACK"}
+    assert made.host["beside_the_device"] == elsewhere

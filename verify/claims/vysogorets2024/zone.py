@@ -36,8 +36,8 @@ from verify.model import (
 def criterion(rng: Generator, point: Point, device: str) -> Arrays:
     """Share of the alpha grid on which |G| > |Ht| and exc(H) > 1 say the same, the lower edge, norms at uniform p.
 
-    Means over networks that differ by signs of outputs alone: the edge over two, with the same norms at uniform p, the
-    share over four, which hardly know of each other.
+    Means over networks that differ by signs of outputs alone: the edge over two, whose norms at uniform p are the
+    same; the share over four, which vary nearly independently.
     """
     net = framed_networks.lenet_300_100(rng, point, device, single=True).net
     turned = np.resize([1.0, -1.0], net.logits.shape[1])
@@ -470,7 +470,7 @@ UPPER = Experiment(
     tier=Tier.FULL,
 )
 
-# `alpha` and `temperature`: of a score that is gone; points keep their names, which their draws have
+# no score reads `alpha` and `temperature`: they stay because the random streams are named by the points
 TIES = Experiment(
     id="vysogorets2024/near-ties",
     replicate="one bias-free ReLU network with 20,000 normal inputs",
