@@ -45,6 +45,9 @@ def claims(net: nn.Module, loss: Any, whole: Any) -> dict[str, Callable[[], Any]
             np.real(part).reshape(-1, 40).sum(0) for part in again.density(40)
         ],
         "laplace operator gauss_newton": lambda: g.CurvlinopsGGN(net, "classification").full(*whole)[1],
+        "curvlinops operator empirical_fisher": lambda: c.EFLinearOperator(
+            net, loss, [*net.parameters()], batches
+        ),
         "nngeometry operator fisher": lambda: n.FIM(net, batches, o.PMatDense).to_torch(),
         "differences operator hessian": lambda: e.HessianOperator(*known, method="finite_difference"),
     }

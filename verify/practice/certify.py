@@ -36,7 +36,7 @@ from simulate import _checks
 from simulate.eigenvalues import Floats, extremes
 from simulate.lanczos import Operator, one_by_one
 from simulate.objectives import Objective, require_objective
-from simulate.operators import fisher, gauss_newton, hessian
+from simulate.operators import empirical_fisher, fisher, gauss_newton, hessian
 from simulate.results import Columns, Result, plain
 from verify.practice.measure.budget import FIRST, GAUSS_NEWTON, HESSIAN, Budget
 
@@ -53,6 +53,7 @@ _MATRICES = {
     "hessian": (hessian, HESSIAN),
     "gauss_newton": (gauss_newton, GAUSS_NEWTON),
     "fisher": (fisher, GAUSS_NEWTON),
+    "empirical_fisher": (empirical_fisher, GAUSS_NEWTON),
 }
 """Matrices, and the passes of a product with each."""
 
@@ -162,7 +163,7 @@ def certify(
     quantity
         "eigenvalues", "trace", "frobenius norm", "density" or "operator".
     matrix
-        "hessian", "gauss_newton" or "fisher".
+        "hessian", "gauss_newton", "fisher" or "empirical_fisher".
     which
         Eigenvalues claimed, named as in `scipy.sparse.linalg.eigsh`: "LA" the k largest, "SA" the k smallest, "LM" the
         k largest in modulus, which power iteration finds; their signs are not compared.

@@ -49,6 +49,16 @@ def largest_in_modulus(count: int) -> np.ndarray:
     return values[np.argsort(-np.abs(values))[:count]]
 
 
+def second_moment() -> torch.Tensor:
+    """Return the mean outer product of the samples' gradients, each by its own backward pass."""
+    net, (x, y) = small_net(nn.Tanh()), small_data()
+    rows = []
+    for one, label in zip(x, y, strict=True):
+        loss = nn.functional.cross_entropy(net(one[None]), label[None])
+        rows.append(nn.utils.parameters_to_vector(torch.autograd.grad(loss, net.parameters())))
+    return torch.stack(rows).mT @ torch.stack(rows) / len(rows)
+
+
 TRACE, NORM, DENSITY, OPERATOR = (
     {"quantity": name} for name in ("trace", "frobenius norm", "density", "operator")
 )
@@ -63,6 +73,7 @@ RIGHT = {
     "trace": (lambda: dense().trace(), TRACE),
     "trace of G": (lambda: dense("gauss_newton").trace(), TRACE | {"matrix": "gauss_newton"}),
     "norm": (lambda: dense("fisher").norm(), NORM | {"matrix": "fisher"}),
+    "gradients": (second_moment, OPERATOR | {"matrix": "empirical_fisher"}),
     "density": (density, DENSITY),
     "runs": (lambda: [2 * [part.tolist()] for part in density()], DENSITY),
     "dense": (dense, OPERATOR),
@@ -106,6 +117,7 @@ WRONG = {
     "another matrix": (lambda: dense("gauss_newton").trace(), TRACE, ""),
     "sign": (lambda: lambda v: -(dense() @ v), OPERATOR, "equals the value times the sign = -1"),
     "operator times N": (lambda: N * dense(), OPERATOR, f"equals the value times N = {N}{SUM}"),
+    "the other Fisher matrix": (lambda: dense("fisher"), OPERATOR | {"matrix": "empirical_fisher"}, ""),
     "operator of another matrix": (lambda: dense("gauss_newton"), OPERATOR, ""),
     "one entry": (lambda: dense() + torch.eye(len(dense()))[0].diag() * dense().norm(), OPERATOR, ""),
     "weights": (lambda: (density()[0], 40 * density()[1]), DENSITY, "the weights sum to 40 instead of 1"),
@@ -216,7 +228,7 @@ def test_single_precision_is_not_called_wrong() -> None:
     ("claimed", "options", "message"),
     [
         (1.0, {"quantity": "sharpness"}, "quantity must be one of eigenvalues, trace"),
-        (1.0, {"matrix": "kfac"}, "matrix must be one of hessian, gauss_newton, fisher, got 'kfac'"),
+        (1.0, {"matrix": "kfac"}, "matrix must be one of hessian, gauss_newton, fisher, empirical_fisher, got 'kfac'"),
         (1.0, {"which": "BE"}, "which must be one of LA, SA, LM, got 'BE'"),
         (1.0, {"tolerance": 0.0}, "tolerance must be finite and positive"),
         (1.0, {"budget": 7.0}, "budget of 7 passes does not allow"),
