@@ -3,7 +3,7 @@
 Each number is computed as the documentation of its library shows, in double precision; a loader gives batches of 20, 20
 and 10 samples. Eigenvalues are compared in modulus. The claim "differences" confirms the Hessian that decides: it is
 made of central differences of gradients. Needs curvlinops-for-pytorch, hessian-eigenthings, PyHessian, landscaper,
-laplace-torch and nngeometry.
+laplace-torch and nngeometry; without torchvision.
 
 Run: python -m benchmarks.certify
 """
@@ -32,7 +32,17 @@ def claims(net: nn.Module, loss: Any, whole: Any) -> dict[str, Callable[[], Any]
     batches = DataLoader(TensorDataset(*whole), 20)
     known = net, [whole], e.supervised_loss(loss)
     power, again = p.hessian(net, loss, whole, cuda=False), s.PyHessian(net, loss, batches, "cpu")
+    order = {name: p.detach() for name, p in net.named_parameters()}
+
+    def torch_func() -> torch.Tensor:
+        blocks: Any = torch.func.hessian(
+            lambda own: loss(torch.func.functional_call(net, own, whole[:1]), whole[1])
+        )(order)
+        rows = [torch.cat([blocks[a][b].reshape(order[a].numel(), -1) for b in order], 1) for a in order]
+        return torch.cat(rows)
+
     return {
+        "torch.func operator hessian": torch_func,
         "curvlinops operator hessian": lambda: c.HessianLinearOperator(
             net, loss, [*net.parameters()], batches
         ),
