@@ -19,6 +19,7 @@ COPIED = (
     "verify",
     "tests/refusals.py",
     "tests/verify/claims",
+    "tests/verify/toy_claims.py",
     "docs/claims",
     "pyproject.toml",
     "conftest.py",
@@ -44,7 +45,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 NAME = "granziol2022/second-moment"
-ASKED = "second-moment or fits_its_family or where_each_entry or sent_to_a_worker"
+ASKED = "second-moment or fits_its_family or where_each_entry or sent_to_a_worker or reads_theory"
 BOTH = """
 import json, sys
 import pytest
@@ -66,7 +67,7 @@ Planted errors and derivations are those of every report, and take longer than a
 def told(house: Path) -> str:
     """Run the report of the claim and the tests on it, and return what they print."""
     report = ["report", "--claim", NAME, "--tier", "smoke", "--workers", "1", "--report-dir", "report"]
-    files = ["tests/verify/claims/test_registry.py", "tests/verify/claims/test_mutants.py"]
+    files = [f"tests/verify/claims/test_{name}.py" for name in ("registry", "mutants", "reading")]
     plugins = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]  # which takes a second to load
     tests = ["-q", *plugins, *files, "-k", ASKED]
     done = subprocess.run(
@@ -94,4 +95,4 @@ def test_the_claim_is_judged_in_the_smoke_tier(house: Path) -> None:
 
 def test_all_that_is_asked_of_a_claim_holds(told: str) -> None:
     """Admission with all others, the family of intervals, mutants told apart, a home on the map."""
-    assert int(re.findall(r"(\d+) passed", told)[0]) >= 4
+    assert int(re.findall(r"(\d+) passed", told)[0]) >= 6

@@ -3,7 +3,7 @@ r"""Predictions: pure functions of numbers, without torch. ``import theory; theo
 ====================  ============================================================================  ================
 topic                 what it predicts                                                              paper
 ====================  ============================================================================  ================
-`rmt`                 limiting spectra of random matrices, their transforms and edges               granziol2022
+`rmt`                 laws Semicircle, MarchenkoPastur, TracyWidom, CompoundFreePoisson; transforms  granziol2022
 `outliers`            where noise moves a spike, what is left of its direction                      granziol2022
 `finite_size`         the same at finite dimension                                                  granziol2022
 `batch_hessian`       how much sharper a batch is than the data set: Theorems 4, 7, 10              granziol2022

@@ -7,7 +7,8 @@ blocks of vectors, or as an operator of another library (`ForeignMatrix`). With 
 
 Conjugate gradients, `solve`, use the same chain for products with the inverse.
 
-For users there are density, trace and norm in `simulate.spectra`, and extreme eigenpairs in `simulate.eigenvalues`.
+For users there are density, trace and norm in `simulate.spectra`, and extreme eigenpairs in `simulate.eigenvalues`,
+which also decides when to stop.
 """
 
 from simulate.lanczos.chain import WarmStart, warm_start

@@ -8,6 +8,7 @@ its reason. In `tests/verify/claims/test_reading.py` fails what is neither read 
 
 from __future__ import annotations
 
+import argparse
 import functools
 import inspect
 import sys
@@ -309,4 +310,5 @@ def _top(module: str) -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     print(equations())  # noqa: T201

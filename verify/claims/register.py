@@ -12,6 +12,7 @@ kept here.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import datetime
 import hashlib
@@ -266,6 +267,8 @@ def _quoted(names: Iterable[str]) -> str:
 
 def _main() -> None:
     """Bring the ledgers of this package's papers up to date."""
+    # Without a parser `--help` would write to the ledgers.
+    argparse.ArgumentParser(description=__doc__).parse_args()
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     for paper in registry.OWN:
         file = Path(__file__).parent / paper / FILE

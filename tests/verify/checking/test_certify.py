@@ -228,7 +228,11 @@ def test_single_precision_is_not_called_wrong() -> None:
     ("claimed", "options", "message"),
     [
         (1.0, {"quantity": "sharpness"}, "quantity must be one of eigenvalues, trace"),
-        (1.0, {"matrix": "kfac"}, "matrix must be one of hessian, gauss_newton, fisher, empirical_fisher, got 'kfac'"),
+        (
+            1.0,
+            {"matrix": "kfac"},
+            "matrix must be one of hessian, gauss_newton, fisher, empirical_fisher, got 'kfac'",
+        ),
         (1.0, {"which": "BE"}, "which must be one of LA, SA, LM, got 'BE'"),
         (1.0, {"tolerance": 0.0}, "tolerance must be finite and positive"),
         (1.0, {"budget": 7.0}, "budget of 7 passes does not allow"),

@@ -63,6 +63,15 @@ def test_the_intervals_in_use_are_those_that_the_documentation_states() -> None:
     assert [int(n) for n in stated.groups()] == [most, used]
 
 
+def test_every_file_with_claims_is_found() -> None:
+    folder = Path(registry.__file__).parent
+    holds = {str(f.relative_to(folder)) for f in folder.rglob("*.py") if "\nCLAIMS = " in f.read_text()}
+    found = {
+        str(Path(module.__file__ or "").relative_to(folder)) for _, module in registry.rooms(registry.OWN)
+    }
+    assert holds - found == set(), "name them in ROOMS of their paper, or add __init__.py to their folder"
+
+
 LETTERS = {
     "vysogorets2024": "A", "granziol2022": "B", "karakida2019": "C", "beyond": "D", "edge": "E", "catapult": "F",
     "structure": "G", "noise_scale": "H", "adam_limit": "I", "width": "J",

@@ -74,13 +74,17 @@ def late_sharpness(block: Block, point: Point) -> Arrays:
     return found | {"at the edge": (np.abs(level - 1) < point.within).astype(float)}
 
 
+USUAL = {"images": "digits", "normalised": False, "within": 0.25, "samples": 32, "hidden": (16,)}
+"""Parameters of the experiments that do not give others."""
+
+
 def _experiment(name: str, seconds: float, **setting: Any) -> Experiment:
     return Experiment(
         id=f"steepest/{name}",
         replicate="one perceptron with its images and random labels, trained at two rates",
         simulate=late_sharpness,
         single=SINGLE,
-        points=(Point(images="digits", **setting),),
+        points=(Point(**(USUAL | setting)),),
         budget=384,
         seconds=seconds,
         data="digits",
@@ -91,10 +95,7 @@ SPECTRAL = _experiment(
     "spectral",
     2.3,
     norm="spectral",
-    normalised=False,
     within=0.1,
-    samples=32,
-    hidden=(16,),
     rate=(0.03, 0.05),
     looks=(80, 100),
 )
@@ -102,10 +103,6 @@ BLOCKS = _experiment(
     "blocks",
     1.8,
     norm="blocks",
-    normalised=False,
-    within=0.25,
-    samples=32,
-    hidden=(16,),
     rate=(0.1, 0.14),
     looks=(270, 300),
 )
@@ -114,7 +111,6 @@ SCALED = _experiment(
     1.6,
     norm="signs",
     normalised=True,
-    within=0.25,
     samples=48,
     hidden=(8,),
     rate=(0.0005, 0.0008),
@@ -124,10 +120,6 @@ SIGNS = _experiment(
     "signs",
     1.3,
     norm="signs",
-    normalised=False,
-    within=0.25,
-    samples=32,
-    hidden=(16,),
     rate=(0.0002, 0.0004),
     looks=(175, 200),
 )
