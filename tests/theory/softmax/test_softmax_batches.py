@@ -109,6 +109,11 @@ def test_slope_is_the_derivative_however_confident(z: list[float], beta: float) 
     )
 
 
+def test_slopes_of_many_logits_are_those_of_each() -> None:
+    z = default_rng(0).standard_normal((5, 3))
+    assert_allclose(softmax.ray_slope(z), [softmax.ray_slope(row) for row in z], rtol=1e-12)
+
+
 @pytest.mark.parametrize("temperature", [3.0, 1e3, 1e9, 1e15, 1e100])
 @pytest.mark.parametrize("z", [[0.3, -1.2, 0.4], [7.0, 6.5, 6.0, 5.0], [1e8 + 1, 1e8, 1e8 - 1.5, 1e8, 1e8]])
 def test_slope_keeps_its_digits_at_high_temperatures(z: list[float], temperature: float) -> None:

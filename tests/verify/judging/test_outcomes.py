@@ -9,11 +9,11 @@ from numpy.testing import assert_allclose
 from simulate.monte_carlo import BLOCK
 from tests.verify.judging.by_hand import LOOSE, POINT, N, claim, half, outcome_of, scores, verdict_of
 from verify.judging.guards import SKEWED
-from verify.judging.judge import (
-    outcome,
-    readings,
-)
+from verify.judging.intervals import FEWEST, Interval
+from verify.judging.judge import Judgement, _undecided, outcome, readings
+from verify.judging.power import claim_power
 from verify.model import Kind, Verdict
+from verify.results import RivalOutcome
 
 # --- outcomes
 
@@ -51,6 +51,34 @@ def test_an_outcome_uses_the_replicates_of_its_verdict_and_no_later_ones() -> No
     assert found == outcome_of(tested, drawn) and found.replicates == N
 
 
+def judgement(lower: float, upper: float) -> Judgement:
+    return Judgement(
+        verdict=Verdict.UNDECIDED,
+        interval=Interval(estimate=(lower + upper) / 2, lower=lower, upper=upper),
+        predicted=3.0,
+        margin=0.3,
+        replicates=N,
+    )
+
+
+def test_a_rival_is_placed_in_half_widths_on_the_side_where_a_bound_fails() -> None:
+    rival = RivalOutcome(name="far", value=3.9, margins=3.0, rejected=True)
+    kinds = (Kind.MEAN, Kind.AT_LEAST, Kind.AT_MOST)
+    assert_allclose(
+        [judgement(2.6, 3.2).half_widths_to(rival, kind) for kind in kinds], [10 / 3, 10 / 3, -10 / 3]
+    )
+
+
+@pytest.mark.parametrize(("kind", "bound"), [(Kind.AT_LEAST, 2.5), (Kind.AT_MOST, 3.5)])
+def test_power_of_a_bound_is_the_weakest_stronger_one_that_its_interval_breaks(
+    kind: Kind, bound: float
+) -> None:
+    tested = claim(kind=kind, predict=lambda p: bound, margin=0.3, relative=False)
+    found = outcome_of(tested, scores(3.0))
+    weakest = found.upper + 0.3 if kind is Kind.AT_LEAST else found.lower - 0.3
+    assert_allclose(claim_power(tested, [found]).sensitivity, abs(weakest - bound), rtol=1e-12)
+
+
 # --- undecided
 
 
@@ -85,6 +113,12 @@ def test_needed_replicates_shrink_the_statistical_part_to_the_distance_from_the_
     assert found.reason == "budget"
     expected = N * (half(4.0) / (gap - numerical)) ** 2
     assert abs(found.needed - expected) < BLOCK and found.needed % BLOCK == 0
+
+
+def test_a_distribution_needs_the_next_doubling() -> None:
+    """Gap .1 at a half-width of .3: nine times the replicates, and looks are at doublings of the fewest only."""
+    reason, needed = _undecided(claim(kind=Kind.DISTRIBUTION), judgement(2.9, 3.5))
+    assert (reason, needed) == ("budget", FEWEST * 2 ** math.ceil(math.log2(9 * N / FEWEST)))
 
 
 def test_no_number_of_replicates_is_enough_against_the_numerical_bound_or_on_the_edge() -> None:

@@ -190,6 +190,18 @@ def test_lines_pass_through_the_predictions_of_the_table(plot: MainPlot) -> None
     assert farthest(plot, 0.0) < 0.8
 
 
+def test_the_misprint_of_eq_8_is_drawn_as_its_claim_computes_it() -> None:
+    plot = next(plot for plot in PLOTS if key(plot) == "eq-8")
+    claim = next(claim for claim in registry.claims() if claim.id == plot.target)
+    assert isinstance(claim, Claim) and claim.printed is not None
+    rows = [row for row in results().rows if row.id == plot.target]
+    at = [(p.parameters["sigma_e"] / p.parameters["sigma_c"], Point(**p.parameters)) for p in rows[0].points]
+    data = [(x, claim.prediction(point, claim.printed) ** 0.5) for x, point in at]
+    axes, dashed = drawn(plot).axes[0], lines(drawn(plot), "rival")
+    inside = [place for place in axes.transData.transform(data) if axes.bbox.contains(*place)]
+    assert len(inside) > 2 and max(min(distance(place, line) for line in dashed) for place in inside) < 0.8
+
+
 @each_predicted
 def test_a_measurement_that_is_off_is_off_its_line(plot: MainPlot) -> None:
     assert farthest(plot, 0.2) > 1.5

@@ -46,6 +46,12 @@ def test_a_unit_is_that_of_the_matrices(matrices: np.ndarray) -> None:
         assert_allclose([scaled.low, scaled.high], [apart.low, apart.high], rtol=1e-9)
 
 
+def test_the_law_has_the_spread_of_the_samples(matrices: np.ndarray) -> None:
+    numbers = numbers_of(matrices, 6)
+    assert numbers["spread"] > 0
+    assert_allclose(law(matrices, unit=3.0)._all_samples.spread, 9 * numbers["spread"], rtol=1e-12)
+
+
 def test_what_half_of_the_directions_would_change_is_in_the_error(matrices: np.ndarray) -> None:
     whole, half = (law(matrices, k=k).at(4, default_rng(3)).mean for k in (6, 3))
     assert whole.standard_error >= abs(whole.value - half.value)

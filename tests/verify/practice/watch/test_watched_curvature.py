@@ -137,6 +137,7 @@ def test_noise_of_a_batch_is_told_by_its_halves() -> None:
     one, other = flat_gradient(model, inputs[:6], targets[:6]), flat_gradient(model, inputs[6:], targets[6:])
     assert_allclose(found.gradient_square, one @ other, rtol=1e-9)
     assert_allclose(found.gradient_variance, (one - other).square().sum() / (1 / 6 + 1 / 5), rtol=1e-9)
+    assert_allclose(found.noise_scale, found.gradient_variance / found.gradient_square, rtol=1e-12)
 
 
 @pytest.mark.slow
