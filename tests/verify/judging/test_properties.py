@@ -239,6 +239,15 @@ def test_nine_in_ten_examples_must_agree(agrees: int, undecided: int, verdict: s
     assert row_of(statistical()).verdict == verdict
 
 
+@pytest.mark.parametrize(("undecided", "verdict"), [(1, "undecided"), (2, "agrees")])
+def test_every_named_example_must_agree(
+    undecided: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = outcomes(*("undecided" if i == undecided else "agrees" for i in range(20)))
+    monkeypatch.setattr("verify.running.explored.explore_statistical", lambda *_: Explored(made, None, 0.0))
+    assert row_of(statistical(examples=(Point(n=0), Point(n=1)))).verdict == verdict
+
+
 def test_one_disagreeing_example_is_enough_and_stands_last(monkeypatch: pytest.MonkeyPatch) -> None:
     made = outcomes(*["agrees"] * 30, "disagrees", "agrees")
     monkeypatch.setattr(

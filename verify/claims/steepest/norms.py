@@ -152,6 +152,7 @@ SHARE: dict[str, Any] = {
     "no_theory": NoTheory.CONSTANT,
     "quantity": "share of networks whose generalised sharpness is at the edge",
 }
+SIGN_SYMBOLS = {r"|g|_1": "sum of the sizes of the entries of the gradient", r"d_i": "entry of d"}
 
 CLAIMS = (
     Claim(
@@ -187,7 +188,7 @@ CLAIMS = (
         experiment=SCALED,
         statement=r"P\big(|\overline{\max\nolimits_{|d_i| \le 1} d^\top H d / |g|_1} \cdot \eta/2 - 1| < 0.25\big) = 1 "
         r"\quad\text{for } w' = w - \eta\, \mathrm{sign}\, g",
-        symbols={r"|g|_1": "sum of the sizes of the entries of the gradient", r"d_i": "entry of d"},
+        symbols=SIGN_SYMBOLS,
         says="Under sign descent the largest curvature along vectors of signs, over the sum of absolute gradients, "
         "comes to within a quarter of two over the rate.",
     ),
@@ -197,7 +198,7 @@ CLAIMS = (
         entries=("M4",),
         statement=r"\text{time mean of } \max_{|d_i| \le 1} d^\top H d \ge 0.9 \cdot 2/\eta \quad\text{(every "
         r"network), } w' = w - \eta\, |g|_1\, \mathrm{sign}\, g",
-        symbols={r"|g|_1": "sum of the sizes of the entries of the gradient", r"d_i": "entry of d"},
+        symbols=SIGN_SYMBOLS,
         says="Under steepest descent in the largest-entry norm the largest curvature along vectors of signs comes to "
         "two over the rate or above, but for a tenth, in every network.",
         experiment=SIGNS,
