@@ -24,6 +24,13 @@ VGG_16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512
 DECAY = 0.0005
 """Weight decay of section 8 of Granziol et al. (2022)."""
 
+RARE: dict[str, Any] = {
+    "margin": 0.15,
+    "relative": False,
+    "margin_reason": "the share of exceptions that a hundred networks would show",
+}
+"""Margin of a bound on every network."""
+
 SINGLE = "its networks are trained in single precision"
 
 LAST = 0.01

@@ -270,6 +270,15 @@ LEVEL: dict[str, Any] = {
     },
 }
 
+MOSTLY: dict[str, Any] = {
+    "kind": Kind.PROPORTION,
+    "predict": lambda _: 1.0,
+    "margin": 0.25,
+    "relative": False,
+    "margin_reason": "one network in four; the readings at issue are always and never",
+    "no_theory": NoTheory.CONSTANT,
+}
+
 CLAIMS = (
     Claim(
         id="edge/full-batch",
@@ -281,17 +290,12 @@ CLAIMS = (
         says="Late in full-batch gradient descent, the largest Hessian eigenvalue of small networks stays, "
         "averaged over time, within a tenth of two over the rate.",
         experiment=WHOLE,
-        kind=Kind.PROPORTION,
+        **MOSTLY,
         score="at the edge",
         along="rate",
-        predict=lambda _: 1.0,
-        margin=0.25,
-        relative=False,
-        margin_reason="one network in four; the readings at issue are always and never",
         pilot="the rates and the number of steps: 16 networks of each kind with another seed; fewer samples and steps "
         "after 192 networks of each kind with two others",
         rivals={"never": lambda _: 0.0},
-        no_theory=NoTheory.CONSTANT,
         quantity="share of networks that hover at the edge",
     ),
     Claim(

@@ -9,7 +9,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, scaled_training, stacks, steepest
 from theory.learning_rates import edge_of_stability
-from verify.claims.trained_networks import SINGLE, batches_of, drawn_images, training_sets
+from verify.claims.trained_networks import RARE, SINGLE, batches_of, drawn_images, training_sets
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, as_stated
 
 if TYPE_CHECKING:
@@ -204,9 +204,7 @@ CLAIMS = (
         experiment=SIGNS,
         kind=Kind.NEVER_BELOW,
         predict=lambda p: 0.9 * _edge(p),
-        margin=0.15,
-        relative=False,
-        margin_reason="the share of exceptions that a hundred networks would show",
+        **RARE,
         rivals={"half above the edge": lambda p: 1.5 * _edge(p), "twice the edge": lambda p: 2 * _edge(p)},
     ),
     Claim(
@@ -222,9 +220,7 @@ CLAIMS = (
         kind=Kind.NEVER_ABOVE,
         score="eigenvalue",
         predict=lambda p: _edge(p) / 2,
-        margin=0.15,
-        relative=False,
-        margin_reason="the share of exceptions that a hundred networks would show",
+        **RARE,
         rivals={"a fifth of it": lambda p: _edge(p) / 10, "a tenth of it": lambda p: _edge(p) / 20},
         quantity="largest eigenvalue of the Hessian, mean over time",
     ),

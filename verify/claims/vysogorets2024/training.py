@@ -13,7 +13,7 @@ from simulate import data, networks, objectives
 from simulate.monte_carlo import Block, Point
 from simulate.training import learnable_rates, optimisers, scaled_training
 from theory import learning_rates, zone
-from verify.claims.trained_networks import SINGLE
+from verify.claims.trained_networks import RARE, SINGLE
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import of_digits
 from verify.claims.vysogorets2024.scaling import NETWORKS, DrawnNetwork, drawn
@@ -282,9 +282,7 @@ _on_every_network = partial(
     experiment=TURNED,
     kind=Kind.NEVER_BELOW,
     predict=lambda _: 0.0,
-    margin=0.15,
-    relative=False,
-    margin_reason="the share of exceptions that a hundred networks would show",
+    **RARE,
 )
 
 TURNED_CLAIMS = (

@@ -13,6 +13,7 @@ from simulate import networks
 from simulate.monte_carlo import Point
 from simulate.perceptrons import confident, curvature, full_space
 from theory import gauss_newton, zone
+from verify.claims.trained_networks import RARE
 from verify.claims.vysogorets2024 import PAPER, framed_networks
 from verify.claims.vysogorets2024.framed_networks import of_digits, on_digits, stream_by_stream
 from verify.model import (
@@ -165,9 +166,7 @@ CRITERION_CLAIMS = (
         finding="The paper's inequality is greater or about. With a sharp one both edges are half a step apart or "
         "less on the median network, on some more than a step, mostly at the upper edge, where the excess "
         "lingers near 1.",
-        margin=0.15,
-        margin_reason="the share of exceptions that a hundred networks would show",
-        relative=False,
+        **RARE,
         rivals={"to half a step": lambda _: 0.5},
         quantity="steps between the edges, the larger of lower and upper",
     ),
