@@ -27,6 +27,7 @@ first two statements.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -263,7 +264,9 @@ def _affordable(operator: Operator, count: int, lengths: range) -> int:
     def needed(kept: int) -> int:
         return (kept * item + max(_WORK * item, 16 * count)) * operator.dim
 
-    kept = next((k for k in lengths if _memory.is_free(needed(k), operator.device)), lengths[-1])
+    # asking for the free memory takes a millisecond, and there may be as many lengths as parameters
+    at = bisect_left(lengths[:-1], True, key=lambda kept: _memory.is_free(needed(kept), operator.device))
+    kept = lengths[at]
     _memory.require_free(
         "matrix",
         needed(kept),

@@ -241,6 +241,10 @@ def test_few_vectors_are_held_and_fewer_if_memory_is_short(monkeypatch: pytest.M
         assert found.converged.all() and found.values[0] <= 1 <= found.ceiling
         assert set(held) == {min(16, free - 8)}
         held.clear()
+    asked = list[int]()
+    monkeypatch.setattr(_memory, "available", lambda device: asked.append(1) or 4e4 * (8 + 9))
+    assert extremes(operator, tolerance=1e-2, kept=5000).converged.all()
+    assert set(held) == {9} and len(asked) < 20  # once for each length would take minutes
     monkeypatch.setattr(_memory, "available", lambda device: 4e4 * 11)
     with pytest.raises(ValueError, match="12 vectors of 10000 numbers, and the result, need"):
         extremes(operator)
