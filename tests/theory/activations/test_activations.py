@@ -89,6 +89,13 @@ def test_functions_match_mpmath_far_into_their_tails(name: str) -> None:
 # ------------------------------------------------------------------------------------------ kernels
 
 
+def test_small_gaps_at_large_variances_still_settle() -> None:
+    """Squares of size 1e4 must not be subtracted to find a gap of 5; there softplus is nearly a ReLU."""
+    a, c = 1e4, 0.999
+    gaps = [kernel(name).value(a, c * a, (1 - c) * a).gap for name in ("softplus", "relu")]
+    assert_allclose(*gaps, rtol=2e-2)
+
+
 @pytest.mark.parametrize("name", [*SMOOTH, "erf"])
 @pytest.mark.parametrize("c", [-1.0, -0.7, -1e-4, 0.0, 1e-4, 0.4, 0.98, 1.0])
 @pytest.mark.parametrize("a", [0.01, 1.0, 3.0])
