@@ -76,6 +76,7 @@ def test_a_planted_counterexample_is_found_and_shrunk(bound: int) -> None:
     assert found.failing.parameters == {"n": bound, "flag": False}
     assert found.failing in found.outcomes and repr(found.failing.measured) == "1.0"
 
+    assert found.seconds > 0
     row = row_of(exact(violated_from(bound)))
     assert row.verdict == "disagrees" and row.surprise and row.points[-1] == found.failing
 

@@ -109,6 +109,11 @@ def test_a_logarithm_has_a_known_base_an_absolute_margin_and_a_mean(changes: dic
     assert [said for said in problems(replace(DEEPER, **changes)) if "logarithms" in said]
 
 
+def test_the_half_width_is_the_larger_side() -> None:
+    uneven = replace(point({}, 1.0, 0.1, 1.0, 0.1), lower=0.7, upper=1.1)
+    assert half_width(uneven) == pytest.approx(0.3)
+
+
 def test_deviations_of_logarithms_are_factors() -> None:
     close, closer = (point({"a": half}, 1.08, 0.2, 1.1, half) for half in (0.03, 0.01))
     words = judged(DEEPER, close, closer)
