@@ -19,6 +19,7 @@ from verify.model import LOGARITHMS, Claim, Kind
 from verify.page import cards, terminal
 from verify.page.formulas import lettered, typeset
 from verify.page.statements import how_closely, how_far
+from verify.page.wording import half_width
 from verify.results import PointOutcome, Row
 
 CLAIMS = {claim.id: claim for claim in registry.claims() if isinstance(claim, Claim)}
