@@ -191,6 +191,18 @@ def test_intervals_hold_the_true_value(quantity: str) -> None:
         assert found.deviation[0] <= off + 1e-9 and off <= found.deviation[1], (seed, found)
 
 
+@pytest.mark.parametrize("quantity", ["trace", "frobenius norm", "density"])
+def test_bounds_are_in_the_unit_of_the_loss(quantity: str) -> None:
+    """A loss a hundred times as large has intervals a hundred times as wide, of squares 1e4 times."""
+    entropy = nn.CrossEntropyLoss()
+    larger = Objective(wide().model, small_data(), lambda outputs, labels: 100 * entropy(outputs, labels))
+    claimed = density(wide) if quantity == "density" else 0.0
+    one, other = (certify(claimed, of, quantity=quantity, budget=100) for of in (wide(), larger))
+    factors = {"trace": [100], "frobenius norm": [100], "density": [1, 100, 1e4]}[quantity]
+    widths = [(found.upper - found.lower)[: len(factors)] for found in (one, other)]
+    np.testing.assert_allclose(widths[1], factors * widths[0], rtol=1e-6, atol=1e-12)
+
+
 @pytest.mark.parametrize("which", ["LA", "SA", "LM"])
 def test_intervals_hold_before_convergence(which: str) -> None:
     values = eigenvalues(wide)

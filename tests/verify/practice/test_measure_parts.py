@@ -13,6 +13,7 @@ from tests.verify.practice.small_measurements import SIGMAS, small_data, small_n
 from verify.practice.loading import problem
 from verify.practice.measure import measure_problem, pages
 from verify.practice.measure.lines import LINE_POINTS
+from verify.practice.measure.matrices import difference_norm
 
 
 @pytest.mark.parametrize("budget", [3000, None])
@@ -64,3 +65,18 @@ def test_a_loss_whose_squares_are_no_numbers_is_refused() -> None:
     )
     with pytest.raises(ValueError, match=r"or its square overflows, got .*; multiply the loss by a constant"):
         measure_problem(given, top=1)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_the_norm_of_a_difference_is_in_the_unit_of_the_matrices(known: bool) -> None:
+    draw = torch.Generator().manual_seed(0)
+    vectors = torch.randn(200, 6, generator=draw, dtype=torch.float64)
+    matrix = torch.diag(torch.tensor([9.0, 2.0, 2.0, 1.0, -1.0, 0.5], dtype=torch.float64))
+    rows = torch.eye(6, dtype=torch.float64)[:1]
+    found = []
+    for scale in (1.0, 1e-200, 1e3, 1e150):
+        products = scale * (vectors @ matrix), torch.zeros_like(vectors)
+        norm = difference_norm(products, vectors, (rows, scale * rows @ matrix) if known else None)
+        found.append((norm.value / scale, norm.error / scale))
+    assert_allclose(found, [found[0]] * 4, rtol=1e-9)
+    assert abs(found[0][0] - float(matrix.norm())) < 4 * found[0][1] < 4
