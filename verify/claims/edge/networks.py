@@ -278,6 +278,7 @@ MOSTLY: dict[str, Any] = {
     "margin_reason": "one network in four; the readings at issue are always and never",
     "no_theory": NoTheory.CONSTANT,
 }
+"""Terms of a claim on three networks in four or more."""
 
 CLAIMS = (
     Claim(

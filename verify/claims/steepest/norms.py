@@ -75,7 +75,7 @@ def late_sharpness(block: Block, point: Point) -> Arrays:
 
 
 USUAL = {"images": "digits", "normalised": False, "within": 0.25, "samples": 32, "hidden": (16,)}
-"""Parameters of the experiments that do not give others."""
+"""Parameters that an experiment has unless it gives others."""
 
 
 def _experiment(name: str, seconds: float, **setting: Any) -> Experiment:

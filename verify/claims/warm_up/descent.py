@@ -278,6 +278,7 @@ NEARLY_ALL: dict[str, Any] = {
     "predict": lambda _: 1.0,
     "no_theory": NoTheory.CONSTANT,
 }
+"""Terms of a claim on all networks but rare ones."""
 
 CLAIMS = (
     Claim(
