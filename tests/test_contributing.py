@@ -64,7 +64,7 @@ Planted errors and derivations are those of every report, and take longer than a
 
 
 @pytest.fixture(scope="module")
-def told(house: Path) -> str:
+def printed(house: Path) -> str:
     """Run the report of the claim and the tests on it, and return what they print."""
     report = ["report", "--claim", NAME, "--tier", "smoke", "--workers", "1", "--report-dir", "report"]
     files = [f"tests/verify/claims/test_{name}.py" for name in ("registry", "mutants", "reading")]
@@ -83,7 +83,7 @@ def told(house: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("printed")
 def test_the_claim_is_judged_in_the_smoke_tier(house: Path) -> None:
     (row,) = load(house / "report" / "results.json").rows
     assert (row.id, row.verdict) == (NAME, "agrees")
@@ -93,6 +93,6 @@ def test_the_claim_is_judged_in_the_smoke_tier(house: Path) -> None:
     }
 
 
-def test_all_that_is_asked_of_a_claim_holds(told: str) -> None:
+def test_all_that_is_asked_of_a_claim_holds(printed: str) -> None:
     """Admission with all others, the family of intervals, mutants told apart, a home on the map."""
-    assert int(re.findall(r"(\d+) passed", told)[0]) >= 6
+    assert int(re.findall(r"(\d+) passed", printed)[0]) >= 6
