@@ -155,7 +155,7 @@ def empirical_fisher(objective: Objective) -> CurvatureOperator:
 def _require_squares(objective: Objective) -> None:
     """Refuse gradients whose squares are too small for numbers of their type: their products are zeros."""
     largest = 0.0
-    with objective.ranks.together("squares"), objective.measured(), torch.enable_grad():
+    with objective.ranks.together("squares"), objective.measured():
         for batch in objective.batches():
             outputs = objective.outputs(objective.leaves(), batch.inputs)
             slope = _slope(objective, outputs, batch)
@@ -246,7 +246,7 @@ def _operator(
             return total
         with objective.ranks.together("a product", vectors=[vectors]):
             # kept products draw nothing at random, but a checkpoint among them runs parts of the model again
-            with objective.measured(draws=not parts.complete), torch.enable_grad():
+            with objective.measured(draws=not parts.complete):
                 new = True
                 for part in parts.along(vectors[0]):
                     _take(total, part, vectors, new=new)

@@ -218,7 +218,7 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
     sizes = {places: sum(objective.shapes[place].numel() for place in places) for places in others}
     zero = objective.leaves()[0].new_zeros
     dense = {places: zero(size, size) for places, size in sizes.items()}
-    with objective.ranks.together("factors"), objective.measured(), torch.enable_grad():
+    with objective.ranks.together("factors"), objective.measured():
         for part in _parts(objective, root):
             for places in multiplied:
                 new = _sums(*_factors(part, places), part.signs, sharing)
@@ -250,7 +250,7 @@ def corrected(objective: Objective, root: Root, blocks: Sequence[FactorBlock]) -
         block.outputs.new_zeros(len(block.outputs), block.outputs.shape[1], block.inputs.shape[1])
         for block in kronecker
     ]
-    with objective.ranks.together("factors"), objective.measured(), torch.enable_grad():
+    with objective.ranks.together("factors"), objective.measured():
         for part in _parts(objective, root):
             for block, total in zip(kronecker, totals, strict=True):
                 steep, patches, biased = _factors(part, tuple(names[name] for name in block.places))
@@ -298,7 +298,7 @@ def _group_parameters(objective: Objective) -> tuple[list[tuple[int, ...]], list
     """Return the places, weight first, of layers with factors, and of other parameters, grouped by layer."""
     if not sites.by_sample(objective):
         raise ValueError(_ELSEWHERE)
-    with objective.measured(), torch.enable_grad():
+    with objective.measured():
         passed = sites.visited_or_none(objective, objective.leaves(), objective.few())
     if passed is None:
         raise ValueError(_ELSEWHERE)

@@ -157,7 +157,7 @@ def gauss_newton_diagonal(objective: Objective) -> Tensor:
     """
     require_objective("gauss_newton_diagonal", objective)
     total, coupled = torch.zeros(objective.dim, dtype=objective.dtype, device=objective.device), False
-    with objective.ranks.together("a diagonal"), objective.measured(), torch.enable_grad():
+    with objective.ranks.together("a diagonal"), objective.measured():
         try:
             for part in parts(objective, pairs=False):
                 _add_squares(total, objective, part)
@@ -251,7 +251,7 @@ def _layers_by_output(objective: Objective, curved: Mapping[int, slice]) -> Mapp
     """Return the layers with fewer outputs per sample than curved entries: their curved places and output counts."""
     if objective.training or not (objective.separable and sites.by_sample(objective)):
         return {}
-    with objective.measured(), torch.enable_grad():
+    with objective.measured():
         batch = objective.few()
         passed = sites.visited_or_none(objective, objective.leaves(), batch)
     found = passed[1] if passed else []  # so few may be taken in another order
@@ -274,7 +274,7 @@ def _diagonal_by_outputs(objective: Objective, wanted: Set[int]) -> Mapping[int,
     """
     leaves, elsewhere = objective.leaves(), False
     total = {place: torch.zeros_like(leaves[place]).flatten() for place in sorted(wanted)}
-    with objective.ranks.together("a diagonal"), objective.measured(), torch.enable_grad():
+    with objective.ranks.together("a diagonal"), objective.measured():
         for batch in objective.batches():
             passed = sites.visited_or_none(objective, leaves, batch)
             if passed is None:

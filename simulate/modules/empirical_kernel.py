@@ -78,7 +78,7 @@ def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
     """Return the `empirical_kernel` of an objective with one batch, whatever its loss."""
     covered = sites.by_sample(objective)
     alone = covered or objective.apart
-    with objective.measured(), torch.enable_grad():
+    with objective.measured():
         (batch,) = objective.batches()
         leaves = objective.leaves()
         passed = sites.visited_or_none(objective, leaves, batch) if covered else None

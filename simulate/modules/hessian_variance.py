@@ -298,7 +298,7 @@ def _forms(objective: Objective, pairs: Pairs, matrix: str) -> Floats:
     count = sum(len(left) for left, _ in pairs)
     found = [torch.zeros(0, count, dtype=torch.float64)]
     vectors = [v for left, right in pairs for v in (*left, right)]
-    with objective.ranks.together("samples", vectors=vectors), objective.measured(), torch.enable_grad():
+    with objective.ranks.together("samples", vectors=vectors), objective.measured():
         for batch in separate_batches(objective):
             if batch.factor:
                 found.append(finite_derivatives(method.forms(objective, batch, pairs, full)))
@@ -312,7 +312,7 @@ def _variances_along(objective: Objective, vectors: Sequence[Tensor], matrix: st
     """Return `variance_along` for each vector; shared work is done once for all of them."""
     full, count, method = _is_hessian(matrix), objective.rows, _method_for(objective)
     squares, sums = _zero_sums(objective, vectors)
-    with objective.ranks.together("samples", vectors=vectors), objective.measured(), torch.enable_grad():
+    with objective.ranks.together("samples", vectors=vectors), objective.measured():
         for batch in separate_batches(objective):
             if batch.factor:
                 found, products = method.lengths(objective, batch, vectors, full)

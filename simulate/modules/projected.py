@@ -176,7 +176,7 @@ def _terms_at_sites(objective: Objective, columns: Tensor) -> tuple[Tensor, Tens
     count, directions = columns.shape[1], directions_of(objective, columns)
     g_term, h_term = (columns.new_zeros(count, count) for _ in range(2))
     ranks, elsewhere = objective.ranks, False
-    with ranks.together("a frame", vectors=[columns]), objective.measured(), torch.enable_grad():
+    with ranks.together("a frame", vectors=[columns]), objective.measured():
         try:
             for batch in objective.batches():
                 g_part, h_part = _batch_terms(objective, batch, directions)

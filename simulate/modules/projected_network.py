@@ -91,7 +91,7 @@ class ProjectedNetwork(Homogeneous):
             raise ValueError(f"{rule}, got {type(model).__name__}")
         directions = directions_of(objective, columns)
         leaves = objective.leaves()
-        with objective.measured(), torch.enable_grad():
+        with objective.measured():
             batch = next(objective.batches())
             labels = _labels(objective, leaves, batch)
             depth = _degree(objective, leaves, batch)

@@ -140,7 +140,7 @@ def sample_directions(
             )
         ranks = objective.ranks
         ranks.require_same(vectors=(basis,))
-        with ranks.together("samples"), objective.measured(), torch.enable_grad():
+        with ranks.together("samples"), objective.measured():
             found = [
                 (_curvatures(part), _first_pass(part, basis))
                 for part in parts(objective, directions=len(basis))

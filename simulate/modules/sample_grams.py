@@ -79,7 +79,7 @@ def trace_gauss_newton(objective: Objective) -> float:
     26.0
     """
     total = 0.0
-    with objective.ranks.together("samples"), objective.measured(), torch.enable_grad():
+    with objective.ranks.together("samples"), objective.measured():
         for part in parts(objective, lengths=True):
             total += _trace(part.pairs, part.signs) if part.pairs else 0.0
     return objective.share * objective.ranks.sum(total)
@@ -229,7 +229,7 @@ def is_piecewise_linear(objective: Objective) -> bool:
     """
     if objective.ranks.several or not sites.covers(objective):
         return False
-    with objective.measured(), torch.enable_grad():
+    with objective.measured():
         leaves = objective.leaves()
         for batch in objective.batches():
             passed = sites.visited_or_none(objective, leaves, batch)

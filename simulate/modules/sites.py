@@ -220,7 +220,7 @@ def covers(objective: Objective) -> bool:
     """
     if objective.model is None or objective.runs_again:
         return False
-    with objective.measured(), torch.enable_grad():
+    with objective.measured():
         leaves, batch = objective.leaves(), objective.few()
         if objective.training and draws(lambda: objective.outputs(leaves, batch.inputs)):
             return False  # dropout: the two derivatives to compare would come from different draws
@@ -295,7 +295,7 @@ def by_sample(objective: Objective) -> bool:
     if objective.several and objective.head_of(batch) is None:
         spread = [inputs for inputs, _ in spread_samples(objective)]
         reordered.append(joined([spread[i] for i in np.random.default_rng(0).permutation(len(spread))]))
-    with objective.measured(), torch.enable_grad():
+    with objective.measured():
         try:
             return all(_keeps_order(objective, inputs) for inputs in reordered)
         except (ValueError, RuntimeError):  # outputs without derivatives by the nudges, for example

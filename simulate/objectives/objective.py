@@ -219,7 +219,7 @@ class Objective(LossFunction):
 
     @contextmanager
     def measured(self, *, draws: bool = True) -> Iterator[None]:
-        """Put the model into its mode while derivatives are taken or graphs are built, and restore it afterwards.
+        """Record derivatives with the model in its mode, and restore all modes afterwards.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class Objective(LossFunction):
         """
         again = self.runs_again
         mode = preserve_state if draws else in_mode
-        with mode(self.model, self.training), self.standing(self._leaves, needed=again):
+        with mode(self.model, self.training), self.standing(self._leaves, needed=again), torch.enable_grad():
             yield
 
     def batches(self, *, empty: bool = False) -> Iterator[Batch]:
@@ -287,7 +287,7 @@ class Objective(LossFunction):
         ValueError
             If it is not finite, though the loss is; and as `require_sound`.
         """
-        with self.measured(), torch.enable_grad():
+        with self.measured():
             found = self._pass()[1]
         if not bool(found.isfinite().all()):
             raise ValueError(
@@ -297,7 +297,7 @@ class Objective(LossFunction):
 
     def twice(self) -> tuple[tuple[float, Tensor], tuple[float, Tensor]]:
         """Return loss and gradient of all data, computed twice with new random draws in the second pass."""
-        with self.measured(), torch.enable_grad():
+        with self.measured():
             return self._pass(), self._pass()
 
     def _pass(self) -> tuple[float, Tensor]:
