@@ -157,12 +157,12 @@ def _require_squares(objective: Objective) -> None:
     largest = 0.0
     with objective.ranks.together("squares"), objective.measured():
         for batch in objective.batches():
-            outputs = objective.outputs(objective.leaves(), batch.inputs)
+            outputs = objective.outputs(objective.leaves, batch.inputs)
             slope = _slope(objective, outputs, batch)
             size = float(slope.abs().max())
             # of order one, since derivatives of a tiny slope might vanish here already
             weights = slope / size * normal(slope) if size else slope
-            pulled = slopes(outputs, objective.leaves(), weights)
+            pulled = slopes(outputs, objective.leaves, weights)
             largest = max([largest, *(size * float(part.abs().max()) for part in pulled if part.numel())])
     largest = max(objective.ranks.gathered("squares", largest))
     if 0.0 < largest**2 < torch.finfo(objective.dtype).tiny:

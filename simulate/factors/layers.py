@@ -216,7 +216,7 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
     _require_memory(objective, multiplied, others)
     sums: dict[tuple[int, ...], _Sums] = {}
     sizes = {places: sum(objective.shapes[place].numel() for place in places) for places in others}
-    zero = objective.leaves()[0].new_zeros
+    zero = objective.leaves[0].new_zeros
     dense = {places: zero(size, size) for places, size in sizes.items()}
     with objective.ranks.together("factors"), objective.measured():
         for part in _parts(objective, root):
@@ -299,7 +299,7 @@ def _group_parameters(objective: Objective) -> tuple[list[tuple[int, ...]], list
     if not sites.by_sample(objective):
         raise ValueError(_ELSEWHERE)
     with objective.measured():
-        passed = sites.visited_or_none(objective, objective.leaves(), objective.few())
+        passed = sites.visited_or_none(objective, objective.leaves, objective.few())
     if passed is None:
         raise ValueError(_ELSEWHERE)
     layers: dict[int, tuple[nn.Module, tuple[int, ...]]] = {}

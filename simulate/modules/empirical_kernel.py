@@ -80,7 +80,7 @@ def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
     alone = covered or objective.apart
     with objective.measured():
         (batch,) = objective.batches()
-        leaves = objective.leaves()
+        leaves = objective.leaves
         passed = sites.visited_or_none(objective, leaves, batch) if covered else None
         with torch.no_grad():
             outputs = passed[0] if passed else objective.outputs(leaves, batch.inputs)
@@ -151,7 +151,7 @@ def _add_by_gradients(
     total: Tensor, objective: Objective, batch: Batch, count: int, traced: bool, alone: bool
 ) -> None:
     """Add inner products of the gradients of single outputs, of each sample alone if it has the same outputs."""
-    samples, leaves, each = rows(batch.targets), objective.leaves(), list[Tensor]()
+    samples, leaves, each = rows(batch.targets), objective.leaves, list[Tensor]()
     what = f"the gradients of {count} outputs of {samples} samples"
     needed = 2 * samples * count * objective.dim * total.element_size()
     advice = "use fewer samples or parameters"

@@ -359,7 +359,7 @@ def _products_by_head(
     objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
 ) -> Iterator[Tensor]:
     """Yield the products by chunks of logits; those of all samples cost as much as one product with all data."""
-    leaves, head = objective.leaves(), objective.head_of(batch)
+    leaves, head = objective.leaves, objective.head_of(batch)
     for i in range(rows(batch.targets)):
         part = batch.part(slice(i, i + 1))
         own = objective.weighed(part.inputs, part.targets)
@@ -374,7 +374,7 @@ def _products_by_head(
 def _products_by_gradients(
     objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
 ) -> Iterator[Tensor]:
-    outer, leaves = outer_of(objective, batch), objective.leaves()
+    outer, leaves = outer_of(objective, batch), objective.leaves
     for i in range(rows(batch.targets)):
         part = slice(i, i + 1)
         outputs, weights, pulled = _tangents(objective, leaves, window(batch.inputs, part))
@@ -399,7 +399,7 @@ def _tangents(objective: Objective, leaves: Leaves, inputs: Any) -> tuple[Tensor
 
 
 def _forms_by_parameters(objective: Objective, batch: Batch, pairs: Pairs, full: bool) -> Tensor:
-    outer, leaves = outer_of(objective, batch), objective.leaves()
+    outer, leaves = outer_of(objective, batch), objective.leaves
     found = list[Tensor]()
     for part in windows(batch, lambda i: _graph_bytes(objective, leaves, i), objective):
         _, weights, pulled = _tangents(objective, leaves, window(batch.inputs, part))
@@ -451,7 +451,7 @@ def _lengths_at_sites(
     """Return the sums of |H_i v|^2, (k,), and of H_i v, (k, dim), over a batch for every vector."""
     squares = torch.zeros(len(vectors), dtype=torch.float64, device=objective.device)
     sums = torch.zeros(len(vectors), objective.dim, dtype=torch.float64, device=objective.device)
-    leaves = objective.leaves()
+    leaves = objective.leaves
     for derivatives, samples in _site_derivatives(objective, batch, full, 2):
         for k, vector in enumerate(vectors):
             square, parts = _squared_lengths(derivatives.along(_as_one_direction(objective, vector)), samples)
@@ -491,7 +491,7 @@ def _site_derivatives(
     objective: Objective, batch: Batch, full: bool, count: int
 ) -> Iterator[tuple[_SiteDerivatives, int]]:
     """Yield the derivatives of some samples at a time, and their number; `count` changes are held of each."""
-    outer, leaves = outer_of(objective, batch), objective.leaves()
+    outer, leaves = outer_of(objective, batch), objective.leaves
     for part in windows(batch, lambda i: _bytes_at_sites(objective, leaves, i, count), objective):
         outputs, found = sites.visited(objective, leaves, batch.part(part))
         yield _SiteDerivatives(outputs, found, outer, part, full), part.stop - part.start

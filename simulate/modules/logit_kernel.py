@@ -127,7 +127,7 @@ def logit_kernel(model: nn.Module, inputs: Any) -> Kernel:
     gram = kernel_of(objective)
     with objective.measured(), torch.no_grad():
         (batch,) = objective.batches()
-        logits = objective.outputs(objective.leaves(), batch.inputs)
+        logits = objective.outputs(objective.leaves, batch.inputs)
     if logits.ndim != 2:
         raise ValueError(f"model must return logits (N, K), got shape {tuple(logits.shape)}")
     return Kernel(logits, gram, objective.dim)

@@ -191,7 +191,7 @@ def _terms_at_sites(objective: Objective, columns: Tensor) -> tuple[Tensor, Tens
 
 def _batch_terms(objective: Objective, batch: Batch, directions: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Return the contribution of a batch to the G-term, and half of its contribution to the H-term."""
-    passes = list(_passes(objective, objective.leaves(), batch, len(directions[0])))
+    passes = list(_passes(objective, objective.leaves, batch, len(directions[0])))
     # the loss is one of the whole batch, so its derivatives need all outputs together
     free = torch.cat([p.outputs.detach() for p in passes]).requires_grad_()
     (slope,) = torch.autograd.grad(objective.loss(free, batch), free, create_graph=True)

@@ -90,7 +90,7 @@ class ProjectedNetwork(Homogeneous):
             rule = "model must be made of layers with weights, and treat each sample on its own"
             raise ValueError(f"{rule}, got {type(model).__name__}")
         directions = directions_of(objective, columns)
-        leaves = objective.leaves()
+        leaves = objective.leaves
         with objective.measured():
             batch = next(objective.batches())
             labels = _labels(objective, leaves, batch)

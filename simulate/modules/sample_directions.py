@@ -303,7 +303,7 @@ def _eigenvectors(
     """Return u_i of the chosen samples, (chosen, dim); this process holds the samples from `before` on."""
     size = (len(chosen) + 1) * objective.dim * like.element_size()
     _memory.require_free("heavy", size, f"{len(chosen)} directions", device=objective.device)
-    found, leaves, start = like.new_zeros(len(chosen), objective.dim), objective.leaves(), before
+    found, leaves, start = like.new_zeros(len(chosen), objective.dim), objective.leaves, before
     for batch in objective.batches(empty=True):
         stop = start + rows(batch.targets)
         for place, sample in enumerate(chosen):

@@ -156,7 +156,7 @@ def outer_of(objective: Objective, batch: Batch) -> Outer:
 
 def _outputs_without_graph(objective: Objective, batch: Batch) -> Tensor:
     with torch.no_grad():
-        return objective.outputs(objective.leaves(), batch.inputs)
+        return objective.outputs(objective.leaves, batch.inputs)
 
 
 def separate_batches(objective: Objective) -> Iterator[Batch]:
@@ -311,7 +311,7 @@ def parts(
 
 def _empty_part(objective: Objective, batch: Batch) -> SamplePart:
     samples = rows(batch.targets)
-    none = objective.leaves()[0].new_zeros(samples, 0)
+    none = objective.leaves[0].new_zeros(samples, 0)
     return SamplePart((), none, none.mT, lambda v: none.new_zeros(samples, 0, len(v), dtype=torch.float64))
 
 
@@ -319,7 +319,7 @@ def _parts_by_sites(
     objective: Objective, batch: Batch, lengths: bool, directions: int, pairs: bool, root: Root
 ) -> Iterator[SamplePart]:
     """Yield windows of samples, from derivatives at the sites."""
-    leaves, samples = objective.leaves(), rows(batch.targets)
+    leaves, samples = objective.leaves, rows(batch.targets)
     whole = _outputs_without_graph(objective, batch) if root is _LOSS_CURVATURE and not pairs else None
     if whole is not None and len(whole) == samples and whole[0].numel() > _MANY:
         outer = Outer(objective, batch, whole)
@@ -346,7 +346,7 @@ def _parts_by_sites(
 
 def _parts_by_columns(objective: Objective, batch: Batch, outer: Outer) -> Iterator[SamplePart]:
     """Yield some columns of the factors of many samples at a time, where those of one sample are too many."""
-    leaves, count = objective.leaves(), outer.slope.shape[1]
+    leaves, count = objective.leaves, outer.slope.shape[1]
     passed = sites.visited_or_none(objective, leaves, batch.part(slice(0, 1)))
     each = sum(4 * site.nudge.numel() + site.inputs.numel() for site in passed[1]) if passed else _WINDOW
     for part in cuts(len(outer.slope), max(1, _WINDOW // (8 * (each + 8 * count)))):
@@ -400,7 +400,7 @@ def _parts_by_gradients(
     objective: Objective, batch: Batch, apart: bool, lengths: bool, root: Root
 ) -> Iterator[SamplePart]:
     """Yield one sample after the other, from gradients by the parameters."""
-    leaves = objective.leaves()
+    leaves = objective.leaves
     # samples that are independent are evaluated again one by one, so the graph of all is not needed
     with torch.set_grad_enabled(not apart):
         whole = objective.outputs(leaves, batch.inputs)

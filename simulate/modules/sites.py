@@ -86,7 +86,7 @@ def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tup
     --------
     >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     >>> objective = Objective(model, (torch.ones(5, 3), torch.zeros(5, 2)), nn.MSELoss())
-    >>> _, sites = visited(objective, objective.leaves(), next(objective.batches()))
+    >>> _, sites = visited(objective, objective.leaves, next(objective.batches()))
     >>> [(dict(site.places), tuple(site.nudge.shape)) for site in sites]
     [({'weight': 0, 'bias': 1}, (5, 4)), ({'weight': 2, 'bias': 3}, (5, 2))]
     """
@@ -221,7 +221,7 @@ def covers(objective: Objective) -> bool:
     if objective.model is None or objective.runs_again:
         return False
     with objective.measured():
-        leaves, batch = objective.leaves(), objective.few()
+        leaves, batch = objective.leaves, objective.few()
         if objective.training and draws(lambda: objective.outputs(leaves, batch.inputs)):
             return False  # dropout: the two derivatives to compare would come from different draws
         try:
@@ -244,7 +244,7 @@ def _reaches_parameters(outputs: Tensor, leaves: Sequence[Tensor]) -> bool:
 
 def _agrees_with_autograd(objective: Objective, batch: Batch, outputs: Tensor, sites: Sequence[Site]) -> bool:
     """Whether derivatives of a few samples at the sites agree with derivatives by the parameters."""
-    leaves, weights = objective.leaves(), normal(outputs)
+    leaves, weights = objective.leaves, normal(outputs)
     plain = objective.outputs(leaves, batch.inputs)
     expected, found = slopes(plain, leaves, weights), [torch.zeros_like(leaf) for leaf in leaves]
     for site, slope in zip(sites, slopes(outputs, [site.nudge for site in sites], weights), strict=True):
@@ -312,7 +312,7 @@ def _orders(count: int) -> Iterator[Tensor]:
 
 
 def _keeps_order(objective: Objective, inputs: Any) -> bool:
-    outputs, found = _run_with_sites(objective, objective.leaves(), Batch(inputs, (), 0.0))
+    outputs, found = _run_with_sites(objective, objective.leaves, Batch(inputs, (), 0.0))
     count, drawn = len(outputs), np.random.default_rng(0)
     half = torch.zeros(count, dtype=torch.bool, device=outputs.device)
     half[torch.from_numpy(drawn.permutation(count)[: count // 2])] = True

@@ -202,7 +202,7 @@ def mixing(objective: LossFunction, batch: Batch) -> str:
     The parts are those of two splits, so that all samples take part, and a single sample. Call it within
     `preserve_state`.
     """
-    count, leaves, alone = rows(batch.inputs), objective.leaves(), ""
+    count, leaves, alone = rows(batch.inputs), objective.leaves, ""
 
     def outputs(places: Sequence[int] | slice) -> Tensor:
         some = places if isinstance(places, slice) else torch.tensor(places)
@@ -232,7 +232,7 @@ def _outputs_agree(objective: LossFunction, inputs: Any, found: Tensor, expected
     if alike(found, expected) or found.dtype is not torch.float64:
         return alike(found, expected)
     with torch.enable_grad():
-        nodes = graph_nodes([objective.outputs(objective.leaves(), inputs)])
+        nodes = graph_nodes([objective.outputs(objective.leaves, inputs)])
     types = {m.dtype for node in nodes for m in node._input_metadata} & {torch.float32, torch.float64}
     narrowest = max(types, key=lambda dtype: torch.finfo(dtype).eps, default=found.dtype)
     return alike(found.to(narrowest), expected.to(narrowest))
@@ -275,7 +275,7 @@ def _group_coupling(objective: LossFunction, pieces: Sequence[Piece], loss_alone
 
 def _part(objective: LossFunction, pieces: Sequence[Piece]) -> _Part:
     inputs, targets = (joined(list(each)) for each in zip(*pieces, strict=True))
-    return _Part(objective.outputs(objective.leaves(), inputs), targets, objective.weight(targets))
+    return _Part(objective.outputs(objective.leaves, inputs), targets, objective.weight(targets))
 
 
 def _split_coupling(
@@ -487,7 +487,7 @@ def largest_batch(objective: LossFunction) -> Batch:
             own = own.part(slice(0, most))
     if own is not None and not ranks.several:
         return own
-    return from_largest_use(ranks, own, 0 if own is None else rows(own.targets), objective.leaves()[0])
+    return from_largest_use(ranks, own, 0 if own is None else rows(own.targets), objective.leaves[0])
 
 
 def spread_samples(objective: LossFunction) -> list[Piece]:
@@ -504,7 +504,7 @@ def _spread_samples(objective: LossFunction) -> list[Piece]:
         found = chosen(objective.given())
     if ranks.several:
         most = max(2, _SPREAD_SAMPLES // ranks.size)
-        some, like = [found[i] for i in spaced(len(found), most)] if found else [], objective.leaves()[0]
+        some, like = [found[i] for i in spaced(len(found), most)] if found else [], objective.leaves[0]
         held = ranks.gathered("samples", for_transfer(some, like))
         found = [placed(piece, like) for pieces in held for piece in pieces]
     return asked.pieces(found) if isinstance(asked, ChunkedObjective) else found

@@ -91,7 +91,7 @@ def head_of(objective: LossFunction, inputs: Any) -> Head | None:
     """
     if objective.model is None:
         return None
-    leaves, calls = objective.leaves(), list[tuple[nn.Linear, Tensor, Tensor]]()
+    leaves, calls = objective.leaves, list[tuple[nn.Linear, Tensor, Tensor]]()
 
     def note(layer: Any, given: tuple[Any, ...], found: Any) -> None:
         if len(given) == 1 and isinstance(found, Tensor):
@@ -144,7 +144,7 @@ def rows_of(objective: LossFunction, head: Head, hidden: Tensor, targets: Tensor
 
 def by_chunks(objective: LossFunction, head: Head, batch: Batch) -> tuple[float, Sequence[Tensor]]:
     """Return the term of a batch in the loss and, if gradients are recorded, its gradient, by chunks of positions."""
-    leaves, differentiate = objective.leaves(), torch.is_grad_enabled()
+    leaves, differentiate = objective.leaves, torch.is_grad_enabled()
     hidden = head.hidden(objective, leaves, batch.inputs)
     own = [
         None if part is None else part.detach().requires_grad_(differentiate)

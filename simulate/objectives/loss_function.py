@@ -111,14 +111,13 @@ class LossFunction:
             self.recordable: dict[str, bool] = {}
             self.proven: dict[str, bool] = {}
             self.training, self.criterion = training, loss
-            self._count, self._custom_count = (
-                mean_denominator(loss) if count is None else count,
-                count is not None,
-            )
+            self.weight = mean_denominator(loss) if count is None else count
+            """Weight of a batch by its targets: the denominator of its mean, up to a constant factor."""
+            self._custom_count = count is not None
             self.answers: dict[str, Any] = {}
-            self.shapes = tuple(p.shape for p in self._parameters)
-            self.dtype, self.device = self._parameters[0].dtype, self._parameters[0].device
-            self._sizes = [p.numel() for p in self._parameters]
+            self.shapes = tuple(p.shape for p in self.leaves)
+            self.dtype, self.device = self.leaves[0].dtype, self.leaves[0].device
+            self._sizes = [p.numel() for p in self.leaves]
             self.dim = sum(self._sizes)
             self._chunk = None if chunk is None else _checks.natural("chunk", chunk)
             if self._chunk is not None and training:
@@ -132,11 +131,12 @@ class LossFunction:
         self.ranks.require_reachable(found.parameters[0].device)
         held = tuple(found.state(found.parameters).values()) or found.parameters
         self.ranks.require_same(parameters=(found.names, *held), reduction=(self.reduction,))
-        self.names, self._parameters = found.names, found.parameters
+        self.names = found.names
         self._call = found.call
         self.fixed, self.state = found.fixed, found.state
         self.originals = tuple(zip(found.names, found.originals, strict=True))
-        self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._parameters)
+        self.leaves: Leaves = tuple(p.detach().requires_grad_() for p in found.parameters)
+        """Parameters as tensors that require gradients."""
 
     def _with_loss(
         self, model: Any, data: Any, loss: Any, like: Tensor, chunk: int | None
@@ -171,7 +171,7 @@ class LossFunction:
             with self.restored_after_reading():
                 for inputs, targets in self.given():
                     first = first or (inputs, targets)
-                    sizes.append((rows(targets), self._count(targets)))
+                    sizes.append((rows(targets), self.weight(targets)))
         self.own_rows = sum(n for n, _ in sizes)
         own = (self.own_rows, sum(n for _, n in sizes), len(sizes), sorted({n for n, _ in sizes}))
         rows_of, samples_of, batches_of, sizes_of = zip(*self.ranks.gathered("sizes", own), strict=True)
@@ -185,7 +185,7 @@ class LossFunction:
             if first is not None:  # one sample, or all of a batch that cannot be cut
                 one = slice(0, 1) if cuttable(*first) else slice(None)
                 first = tuple(window(part, one) for part in first)
-            self._inspect_outputs(*of_one(self.ranks, holder, first, self._parameters[0]))
+            self._inspect_outputs(*of_one(self.ranks, holder, first, self.leaves[0]))
             self._inspected = True
         if not self.samples > 0:
             raise ValueError("data must hold at least one sample, got none")
@@ -207,16 +207,8 @@ class LossFunction:
             tally = Tally()
             for inputs, targets in self.given():
                 tally.add(inputs, targets)
-        counted = self._custom_count and self._count
+        counted = self._custom_count and self.weight
         return self.sizes, self.pass_size, self.own_rows, self.samples, counted, self.form, *tally.sums
-
-    def weight(self, targets: Any) -> float:
-        """Return the weight of a batch with these targets: the denominator of its mean, up to a constant factor."""
-        return self._count(targets)
-
-    def leaves(self) -> Leaves:
-        """Return the parameters as tensors that require gradients; the same tensors each time."""
-        return self._leaves
 
     def standing(self, leaves: Sequence[Tensor], *, needed: bool = True) -> AbstractContextManager[None]:
         """Put the parameters into the module for the duration of a context, if `needed`; see `parameters.in_place`."""
@@ -245,7 +237,7 @@ class LossFunction:
         if own is not None and not ranks.several:
             return own
         use = 0 if own is None else 1 + bool(own.factor) * min(rows(own.targets), 2)
-        found = from_largest_use(ranks, own, use, self.leaves()[0])
+        found = from_largest_use(ranks, own, use, self.leaves[0])
         if not whole:
             known[name] = found
         return found
@@ -312,7 +304,7 @@ class LossFunction:
 
     def weighed(self, inputs: Any, targets: Any) -> Batch:
         """Return a batch with its factor in the loss of all data."""
-        factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
+        factor = self.weight(targets) / self.samples if self.reduction == "mean" else 1.0
         return Batch(inputs, targets, factor)
 
     def restored_after_reading(self) -> AbstractContextManager[None]:
@@ -322,12 +314,12 @@ class LossFunction:
 
     def given(self) -> Iterator[tuple[Any, Any]]:
         """Yield the batches of the data, uncut and without empty ones."""
-        tally, loaded, like = Tally(), not isinstance(self.data, tuple | list), self._parameters[0]
+        tally, loaded, like = Tally(), not isinstance(self.data, tuple | list), self.leaves[0]
         for item in bounded(self.data):
             first, second = pair(item)
             inputs, targets = placed(first, like), placed(second, like)
             if carries_labels(item):
-                inputs, targets = self._labels.parted(inputs, targets, self._call, self._parameters)
+                inputs, targets = self._labels.parted(inputs, targets, self._call, self.leaves)
             size = rows(targets)
             if not cuttable(inputs, targets):
                 # a list of inputs means several arguments of the model, not a list of samples
@@ -351,19 +343,19 @@ class LossFunction:
         """Call the model on one sample to find the axis of the classes."""
         with self.ranks.together("outputs"), preserve_state(self.model, False):
             self.form = asked_form(
-                lambda given: self._call(self._parameters, given),
+                lambda given: self._call(self.leaves, given),
                 inputs,
                 targets,
                 loss=self.criterion,
                 field=self.form.field,
             )
             if isinstance(self.criterion, BatchLoss):
-                found = self._call(self._parameters, inputs)
+                found = self._call(self.leaves, inputs)
                 self.criterion.look_at(returned_parts(found), picked(found, self.form.field))
             single = isinstance(targets, Tensor) and targets.numel() == len(targets)
             if single and by_element(self.criterion):
                 with torch.no_grad():
-                    shape = tuple(self.form.read(self._call(self._parameters, inputs)).shape[1:])
+                    shape = tuple(self.form.read(self._call(self.leaves, inputs)).shape[1:])
                 # with an explicit loss, one target for several outputs may be meant; torch warns of it
                 if shape != targets.shape[1:] and not (self._explicit_loss and math.prod(shape) > 1):
                     self._shape = tuple(shaped(targets, shape).shape[1:])

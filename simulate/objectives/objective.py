@@ -233,7 +233,7 @@ class Objective(LossFunction):
         """
         again = self.runs_again
         mode = preserve_state if draws else in_mode
-        with mode(self.model, self.training), self.standing(self._leaves, needed=again), torch.enable_grad():
+        with mode(self.model, self.training), self.standing(self.leaves, needed=again), torch.enable_grad():
             yield
 
     def batches(self, *, empty: bool = False) -> Iterator[Batch]:
@@ -303,7 +303,7 @@ class Objective(LossFunction):
     def _pass(self) -> tuple[float, Tensor]:
         """Return the loss, and its gradient if gradients are recorded, else zeros."""
         value, total = 0.0, torch.zeros(self.dim, dtype=self.dtype, device=self.device)
-        leaves = self.leaves()
+        leaves = self.leaves
         with self.ranks.together("a pass"):
             for batch in self.batches():
                 head = self.head_of(batch)

@@ -172,7 +172,7 @@ class Kept:
 
     def __init__(self, objective: Objective, derivative: Derivative) -> None:
         self._objective, self._derivative = objective, derivative
-        self._leaves = objective.leaves()
+        self._leaves = objective.leaves
         self._products: list[Built] | None = None
         self._keeps: bool | None = None
         self._forward = self._small = self._convolves = self._ample = False

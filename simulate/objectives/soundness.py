@@ -111,7 +111,7 @@ def key_of(objective: LossFunction) -> Hashable | None:
 
 
 def _copied_leaves(objective: LossFunction) -> Leaves:
-    return tuple(leaf.detach().clone().requires_grad_() for leaf in objective.leaves())
+    return tuple(leaf.detach().clone().requires_grad_() for leaf in objective.leaves)
 
 
 def _plain_saving() -> AbstractContextManager[Any]:
@@ -215,7 +215,7 @@ def _loss_twice(objective: LossFunction, batch: Batch) -> tuple[Any] | None:
     """Return the loss after two calls on copies of the arguments; refuse side effects. None if the first call fails."""
     leaves = _copied_leaves(objective)
     copies = copied((batch.inputs, batch.targets))
-    own = zip(objective.names, leaves, objective.leaves(), strict=True)
+    own = zip(objective.names, leaves, objective.leaves, strict=True)
     fixed = ((name, p, p.detach().clone()) for name, p in objective.fixed.items())
     known = [(name, p, p._version, before) for name, p, before in (*own, *fixed)]
 
@@ -292,7 +292,7 @@ def _backward(
     objective: LossFunction, batch: Batch, *, again: bool
 ) -> tuple[Sequence[Tensor | None], Tensor, bool]:
     """Return gradient and loss, and whether the backward pass called a module."""
-    leaves = objective.leaves()
+    leaves = objective.leaves
     with ExitStack() as stack:
         stack.enter_context(preserve_state(objective.model, objective.training))
         loss = loss_of(objective.criterion, objective.outputs(leaves, batch.inputs), batch.targets)
@@ -411,7 +411,7 @@ class _Line:
 
     def __init__(self, objective: LossFunction, batch: Batch, seed: int, *, again: bool) -> None:
         self._objective, self._again = objective, again
-        self._start = tuple(leaf.detach().double() for leaf in objective.leaves())
+        self._start = tuple(leaf.detach().double() for leaf in objective.leaves)
         self._inputs, self._targets = (placed(p, self._start[0]) for p in (batch.inputs, batch.targets))
         self._criterion = doubled(objective.criterion)
         # steps scale with the typical entry of each parameter; with that of all for one that is zero, with 1 if all are
@@ -420,8 +420,8 @@ class _Line:
         sizes = [math.sqrt(s / n) if s else typical for s, n in zip(squares, counts, strict=True)]
         self._along = tuple(normal(p, seed=seed) * size for p, size in zip(self._start, sizes, strict=True))
         with preserve_state(objective.model, objective.training), torch.enable_grad():
-            outputs = objective.outputs(objective.leaves(), batch.inputs)
-        for place, row in padding_rows(outputs, objective.leaves()):
+            outputs = objective.outputs(objective.leaves, batch.inputs)
+        for place, row in padding_rows(outputs, objective.leaves):
             self._along[place][row] = 0.0
 
     def derivatives(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:

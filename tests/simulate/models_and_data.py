@@ -147,14 +147,14 @@ def whole_loss(objective: Objective) -> Callable[[Tensor], Tensor]:
 
 def dense_hessian(objective: Objective) -> Tensor:
     with preserve_state(objective.model, objective.training):
-        vector = objective.flat(objective.leaves()).detach()
+        vector = objective.flat(objective.leaves).detach()
         return torch.func.jacrev(torch.func.grad(whole_loss(objective)))(vector).detach()
 
 
 def dense_jacobian(objective: Objective, inputs: Any) -> Tensor:
     """Return the Jacobian of the flattened outputs in the parameters, (outputs, dim)."""
     with preserve_state(objective.model, objective.training):
-        vector = objective.flat(objective.leaves()).detach()
+        vector = objective.flat(objective.leaves).detach()
         return torch.func.jacrev(lambda v: objective.outputs(objective.split(v), inputs).flatten())(
             vector
         ).detach()

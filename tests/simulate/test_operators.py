@@ -36,7 +36,7 @@ def test_products_are_those_of_the_dense_hessian(name: str) -> None:
 @pytest.mark.parametrize("name", ["cross-entropy", "binary", "squared error", "convolution", "transformer"])
 def test_fisher_information_is_the_gauss_newton_matrix_of_a_log_likelihood(name: str) -> None:
     objective = case(name).objective()
-    outputs = objective.outputs(objective.leaves(), next(objective.batches()).inputs)
+    outputs = objective.outputs(objective.leaves, next(objective.batches()).inputs)
     # torch means over all targets; unit variance has half the squares
     factor = {"binary": outputs[0].numel(), "squared error": outputs[0].numel() / 2}.get(name, 1)
     vectors = columns(objective)
@@ -84,9 +84,9 @@ def test_memory_is_told_from_few_samples(forward: bool, monkeypatch: pytest.Monk
         objective, "hessian", lambda leaves, _: objective.loss(objective.outputs(leaves, x), batch)
     )
     if forward:
-        known = derivative.forward(objective.leaves(), batch, objective.leaves()).held()
+        known = derivative.forward(objective.leaves, batch, objective.leaves).held()
     else:
-        known = bytes_held(lambda: derivative.reverse(objective.leaves(), batch), without=objective.leaves())
+        known = bytes_held(lambda: derivative.reverse(objective.leaves, batch), without=objective.leaves)
     # after the checks of derivatives, what all are sure to need, and what one trial shows
     assert told[3] == pytest.approx(2 * (known + 16 * objective.dim), rel=0.02)
 

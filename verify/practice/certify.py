@@ -378,7 +378,7 @@ def _causes(compare: _Compare, objective: Objective, tolerance: float) -> Iterat
     if rows.rows[0] == "total weight" and abs(rows.claimed[0] - 1) > tolerance:
         yield f"the weights sum to {rows.claimed[0]:.4g} instead of 1"
     with objective.measured(), torch.no_grad():
-        outputs = objective.outputs(objective.leaves(), objective.few().inputs)
+        outputs = objective.outputs(objective.leaves, objective.few().inputs)
     n, c = objective.samples, math.prod(outputs.shape[1:])
     factors = {"N": n, "N C": n * c, "N C / 2": n * c / 2, "2": 2, "C": c, "C / 2": c / 2}
     factors |= {f"1 / ({name})": 1 / factor for name, factor in factors.items()}

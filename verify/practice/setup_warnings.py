@@ -42,5 +42,5 @@ def _probabilities(problem: Problem) -> bool:
         preserve_state(objective.model, objective.training),
         torch.no_grad(),
     ):
-        outputs = objective.outputs(objective.leaves(), few.inputs)
+        outputs = objective.outputs(objective.leaves, few.inputs)
     return bool((outputs >= 0).all() and ((outputs.double().sum(1) - 1).abs() < _ROUNDING).all())

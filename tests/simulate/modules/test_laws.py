@@ -55,7 +55,7 @@ class Dense(NamedTuple):
 
 def dense(objective: Objective) -> Dense:
     """By autograd alone."""
-    vector, v = objective.flat(objective.leaves()).detach(), columns(objective.dim, 2)
+    vector, v = objective.flat(objective.leaves).detach(), columns(objective.dim, 2)
     whole, found = torch.zeros(2, objective.dim, objective.dim, dtype=torch.float64), []
     with preserve_state(objective.model, objective.training):
         for batch in objective.batches(empty=True):

@@ -15,7 +15,7 @@ def test_derivatives_are_dense_ones_and_both_terms_add_up_to_the_hessian_of_the_
     objective = objective_of("convolutions")
     ((x, labels),), frame = objective.data, columns(objective.dim, 3)
     x = x.double()
-    theta = objective.flat(objective.leaves()).detach()
+    theta = objective.flat(objective.leaves).detach()
 
     def logits(t: Tensor) -> Tensor:
         return objective.outputs(objective.split(theta + frame @ t), x)

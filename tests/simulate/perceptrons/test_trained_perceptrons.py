@@ -40,4 +40,4 @@ def test_the_loss_is_that_of_the_network_with_and_without_biases() -> None:
     for theta, outputs in ((plain, logits), (biased, logits + shift)):
         measured = perceptron_objective(WIDTHS, theta, x, labels, "gelu")
         assert abs(measured.value() - float(torch.nn.functional.cross_entropy(outputs, classes))) < 1e-12
-        assert torch.equal(torch.cat([p.flatten() for p in measured.leaves()]), theta)
+        assert torch.equal(torch.cat([p.flatten() for p in measured.leaves]), theta)

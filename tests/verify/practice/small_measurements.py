@@ -38,7 +38,7 @@ def gauss_newtons(given: Problem) -> np.ndarray:
     """Gauss-Newton matrix J' (diag p - p p') J of every sample, (N, P, P)."""
     objective, x = given.objective, given.inputs
     jacobians = dense_jacobian(objective, x).reshape(len(x), K, -1)
-    p = objective.outputs(objective.leaves(), x).detach().softmax(1)
+    p = objective.outputs(objective.leaves, x).detach().softmax(1)
     return (jacobians.mT @ (torch.diag_embed(p) - p[:, :, None] * p[:, None, :]) @ jacobians).numpy()
 
 

@@ -39,7 +39,7 @@ def on_real_images(rng: Generator, point: Point) -> Any:
 def layers_alone(rng: Generator, point: Point) -> Arrays:
     """Products with random directions within each layer, which move this layer alone or all of them."""
     loss = on_real_images(rng, point)
-    direction = loss.leaves()[0].new_tensor(rng.standard_normal(loss.dim))
+    direction = loss.leaves[0].new_tensor(rng.standard_normal(loss.dim))
     parts = loss.blocks().values()
 
     def within(matrix: Any) -> Array:
@@ -97,7 +97,7 @@ def first_layer_gradients(rng: Generator, point: Point) -> Arrays:
     import torch
 
     loss = on_real_images(rng, point)
-    leaves, (batch, *_) = loss.leaves(), list(loss.batches())
+    leaves, (batch, *_) = loss.leaves, list(loss.batches())
     logits = loss.outputs(leaves, batch.inputs)
     found = torch.stack([torch.autograd.grad(z, leaves[0], retain_graph=True)[0] for z in logits[0]])
     x = batch.inputs[0].flatten()

@@ -337,7 +337,7 @@ def problem_of(objective: Objective) -> Problem:
         preserve_state(objective.model, objective.training),
         torch.no_grad(),
     ):
-        outputs = tuple(objective.outputs(objective.leaves(), objective.few().inputs).shape[1:])
+        outputs = tuple(objective.outputs(objective.leaves, objective.few().inputs).shape[1:])
     model = objective.model
     return Problem(
         name=type(model).__name__ if model is not None else "function",

@@ -66,7 +66,7 @@ def _loss(objective: Objective, step: NDArray[np.float64]) -> float:
         preserve_state(objective.model, objective.training),
         torch.no_grad(),
     ):
-        leaves = [leaf + part for leaf, part in zip(objective.leaves(), moved, strict=True)]
+        leaves = [leaf + part for leaf, part in zip(objective.leaves, moved, strict=True)]
         own = sum(
             float(objective.criterion(objective.outputs(leaves, batch.inputs), batch.targets)) * batch.factor
             for batch in objective.batches()

@@ -182,7 +182,7 @@ def softmax(problem: Problem) -> Softmax | None:
 
 def _places(objective: Objective, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
     """Outputs with the classes last, and targets: of all samples, or a few positions where a head gives the logits."""
-    leaves, head = objective.leaves(), objective.head_of(batch)
+    leaves, head = objective.leaves, objective.head_of(batch)
     if head is None:
         yield objective.outputs(leaves, batch.inputs).movedim(1, -1), batch.targets
         return

@@ -89,7 +89,7 @@ class MovingCurvature:
         objective, total = self._on(batch), 0.0
         with torch.no_grad():
             for part in objective.batches():
-                loss = objective.criterion(objective.outputs(objective.leaves(), part.inputs), part.targets)
+                loss = objective.criterion(objective.outputs(objective.leaves, part.inputs), part.targets)
                 if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
                     shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
                     raise WrongLossError(f"loss must return one number for a batch, its mean, got {shape}")
