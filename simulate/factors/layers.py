@@ -299,7 +299,7 @@ def _group_parameters(objective: Objective) -> tuple[list[tuple[int, ...]], list
     if not sites.by_sample(objective):
         raise ValueError(_ELSEWHERE)
     with objective.measured():
-        passed = sites.visited_or_none(objective, objective.leaves, objective.few())
+        passed = sites.visited_or_none(objective, objective.few())
     if passed is None:
         raise ValueError(_ELSEWHERE)
     layers: dict[int, tuple[nn.Module, tuple[int, ...]]] = {}

@@ -253,7 +253,7 @@ def _layers_by_output(objective: Objective, curved: Mapping[int, slice]) -> Mapp
         return {}
     with objective.measured():
         batch = objective.few()
-        passed = sites.visited_or_none(objective, objective.leaves, batch)
+        passed = sites.visited_or_none(objective, batch)
     found = passed[1] if passed else []  # so few may be taken in another order
     uses = Counter(place for site in found for place in site.places.values())
     units: dict[tuple[int, ...], int] = {}
@@ -272,11 +272,11 @@ def _diagonal_by_outputs(objective: Objective, wanted: Set[int]) -> Mapping[int,
 
     None if parameters act elsewhere for some of the samples.
     """
-    leaves, elsewhere = objective.leaves, False
-    total = {place: torch.zeros_like(leaves[place]).flatten() for place in sorted(wanted)}
+    elsewhere = False
+    total = {place: torch.zeros_like(objective.leaves[place]).flatten() for place in sorted(wanted)}
     with objective.ranks.together("a diagonal"), objective.measured():
         for batch in objective.batches():
-            passed = sites.visited_or_none(objective, leaves, batch)
+            passed = sites.visited_or_none(objective, batch)
             if passed is None:
                 elsewhere = True
                 break

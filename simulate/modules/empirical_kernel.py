@@ -81,7 +81,7 @@ def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
     with objective.measured():
         (batch,) = objective.batches()
         leaves = objective.leaves
-        passed = sites.visited_or_none(objective, leaves, batch) if covered else None
+        passed = sites.visited_or_none(objective, batch) if covered else None
         with torch.no_grad():
             outputs = passed[0] if passed else objective.outputs(leaves, batch.inputs)
         samples = rows(batch.targets)

@@ -50,7 +50,6 @@ from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts, rows, window
 from simulate.objectives.derivatives import bytes_held, second_derivative, slopes
 from simulate.objectives.head_products import head_product
-from simulate.objectives.parameters import Leaves
 from simulate.spectra import Estimate
 
 Matrix = Literal["hessian", "gauss_newton"]
@@ -359,14 +358,14 @@ def _products_by_head(
     objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
 ) -> Iterator[Tensor]:
     """Yield the products by chunks of logits; those of all samples cost as much as one product with all data."""
-    leaves, head = objective.leaves, objective.head_of(batch)
+    head = objective.head_of(batch)
     for i in range(rows(batch.targets)):
         part = batch.part(slice(i, i + 1))
         own = objective.weighed(part.inputs, part.targets)
         if head is None or not own.factor:
             yield torch.zeros(len(vectors), objective.dim, device=objective.device)
             continue
-        product = head_product(objective, "hessian" if full else "gauss_newton", head, leaves, own)
+        product = head_product(objective, "hessian" if full else "gauss_newton", head, objective.leaves, own)
         found = [objective.flat(product(objective.split(v))).detach() for v in vectors]
         yield torch.stack(found) / objective.share
 
@@ -377,7 +376,7 @@ def _products_by_gradients(
     outer, leaves = outer_of(objective, batch), objective.leaves
     for i in range(rows(batch.targets)):
         part = slice(i, i + 1)
-        outputs, weights, pulled = _tangents(objective, leaves, window(batch.inputs, part))
+        outputs, weights, pulled = _tangents(objective, window(batch.inputs, part))
         second = second_derivative((outer.slope[part] * outputs).sum(), leaves) if full else None
         products = list[Tensor]()
         for vector in vectors:
@@ -391,24 +390,23 @@ def _products_by_gradients(
 # --- forms of all samples at once ---------------------------------------------------------------------------------
 
 
-def _tangents(objective: Objective, leaves: Leaves, inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _tangents(objective: Objective, inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Return outputs z of some samples, (n, m), weights u like them, and d<u, z>/d parameters, (dim,)."""
-    outputs = objective.outputs(leaves, inputs).reshape(rows(inputs), -1)
+    outputs = objective.outputs(objective.leaves, inputs).reshape(rows(inputs), -1)
     weights = torch.zeros_like(outputs, requires_grad=True)
-    return outputs, weights, objective.flat(slopes(outputs, leaves, weights, again=True))
+    return outputs, weights, objective.flat(slopes(outputs, objective.leaves, weights, again=True))
 
 
 def _forms_by_parameters(objective: Objective, batch: Batch, pairs: Pairs, full: bool) -> Tensor:
-    outer, leaves = outer_of(objective, batch), objective.leaves
-    found = list[Tensor]()
-    for part in windows(batch, lambda i: _graph_bytes(objective, leaves, i), objective):
-        _, weights, pulled = _tangents(objective, leaves, window(batch.inputs, part))
+    outer, found = outer_of(objective, batch), list[Tensor]()
+    for part in windows(batch, lambda i: _graph_bytes(objective, i), objective):
+        _, weights, pulled = _tangents(objective, window(batch.inputs, part))
         columns = list[Tensor]()
         for left, right in pairs:
             (tangent,) = slopes(pulled, weights, right)
             bent, slope = outer.bent(tangent, part), outer.slope[part]
             # <u, ddz(right, .)>; of outputs that are linear it is zero
-            second = objective.flat(slopes(pulled, leaves, right, again=True)) if full else None
+            second = objective.flat(slopes(pulled, objective.leaves, right, again=True)) if full else None
             for w in left:
                 own = tangent if w is right else slopes(pulled, weights, w)[0]
                 columns.append(_rowwise(own, bent))
@@ -422,10 +420,10 @@ def _rowwise(left: Tensor, right: Tensor) -> Tensor:
     return (left.double() * right.double()).sum(1)
 
 
-def _graph_bytes(objective: Objective, leaves: Leaves, inputs: Any) -> int:
+def _graph_bytes(objective: Objective, inputs: Any) -> int:
     """Return the bytes of the graph of the second derivatives, without the parameters themselves."""
-    size = bytes_held(lambda: _tangents(objective, leaves, inputs))
-    return max(3 * size - 3 * sum(leaf.nbytes for leaf in leaves), 1)
+    size = bytes_held(lambda: _tangents(objective, inputs))
+    return max(3 * size - 3 * sum(leaf.nbytes for leaf in objective.leaves), 1)
 
 
 _BY_PARAMETERS = _Method(_forms_by_parameters, partial(_lengths_of, _products_by_gradients))
@@ -491,15 +489,15 @@ def _site_derivatives(
     objective: Objective, batch: Batch, full: bool, count: int
 ) -> Iterator[tuple[_SiteDerivatives, int]]:
     """Yield the derivatives of some samples at a time, and their number; `count` changes are held of each."""
-    outer, leaves = outer_of(objective, batch), objective.leaves
-    for part in windows(batch, lambda i: _bytes_at_sites(objective, leaves, i, count), objective):
-        outputs, found = sites.visited(objective, leaves, batch.part(part))
+    outer = outer_of(objective, batch)
+    for part in windows(batch, lambda i: _bytes_at_sites(objective, i, count), objective):
+        outputs, found = sites.visited(objective, batch.part(part))
         yield _SiteDerivatives(outputs, found, outer, part, full), part.stop - part.start
 
 
-def _bytes_at_sites(objective: Objective, leaves: Leaves, inputs: Any, count: int) -> int:
+def _bytes_at_sites(objective: Objective, inputs: Any, count: int) -> int:
     """Return the bytes of the derivatives at the sites, and of gradients where these are written out."""
-    _, found = sites.visited(objective, leaves, Batch(inputs, (), 0.0))
+    _, found = sites.visited(objective, Batch(inputs, (), 0.0))
     numbers = sum((10 + 2 * count) * site.nudge.numel() + 2 * site.inputs.numel() for site in found)
     numbers += sum(numbers_held(site, 2, rows(inputs)) for site in found if not _has_few_rows(site, 1))
     return numbers * torch.finfo(objective.dtype).bits // 8

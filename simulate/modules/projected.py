@@ -32,7 +32,6 @@ from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective, require_objective
 from simulate.objectives.batches import cuts, rows
 from simulate.objectives.derivatives import normal, slopes
-from simulate.objectives.parameters import Leaves
 from simulate.results import Columns, Result
 
 if TYPE_CHECKING:
@@ -191,7 +190,7 @@ def _terms_at_sites(objective: Objective, columns: Tensor) -> tuple[Tensor, Tens
 
 def _batch_terms(objective: Objective, batch: Batch, directions: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Return the contribution of a batch to the G-term, and half of its contribution to the H-term."""
-    passes = list(_passes(objective, objective.leaves, batch, len(directions[0])))
+    passes = list(_passes(objective, batch, len(directions[0])))
     # the loss is one of the whole batch, so its derivatives need all outputs together
     free = torch.cat([p.outputs.detach() for p in passes]).requires_grad_()
     (slope,) = torch.autograd.grad(objective.loss(free, batch), free, create_graph=True)
@@ -212,17 +211,17 @@ def directions_of(objective: Objective, columns: Tensor) -> list[Tensor]:
     return [columns[rows].mT.contiguous().unflatten(1, shape) for rows, shape in places]
 
 
-def _passes(objective: Objective, leaves: Leaves, batch: Batch, count: int) -> Iterator[_Pass]:
+def _passes(objective: Objective, batch: Batch, count: int) -> Iterator[_Pass]:
     """Yield a batch in parts whose changes along all directions fit into memory."""
     size = rows(batch.targets)
-    outputs, found = sites.visited(objective, leaves, batch)
+    outputs, found = sites.visited(objective, batch)
     most = _samples_at_once(objective, outputs, found, count)
     if most >= size:
         yield _Pass(outputs, found, slice(0, size))
         return
     del outputs, found
     for part in cuts(size, most):
-        yield _Pass(*sites.visited(objective, leaves, batch.part(part)), part)
+        yield _Pass(*sites.visited(objective, batch.part(part)), part)
 
 
 def _samples_at_once(objective: Objective, outputs: Tensor, found: Sequence[Site], count: int) -> int:

@@ -32,7 +32,6 @@ from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts
 from simulate.objectives.derivatives import alike, normal, slopes
-from simulate.objectives.parameters import Leaves
 
 _BYTES = 1 << 28
 """Most bytes of changes at the layers held at once."""
@@ -90,16 +89,14 @@ class ProjectedNetwork(Homogeneous):
             rule = "model must be made of layers with weights, and treat each sample on its own"
             raise ValueError(f"{rule}, got {type(model).__name__}")
         directions = directions_of(objective, columns)
-        leaves = objective.leaves
         with objective.measured():
             batch = next(objective.batches())
-            labels = _labels(objective, leaves, batch)
-            depth = _degree(objective, leaves, batch)
-            _require_straight(objective, leaves, batch)
-            most = _samples_at_once(objective, leaves, batch, columns.shape[1])
+            labels = _labels(objective, batch)
+            depth = _degree(objective, batch)
+            _require_straight(objective, batch)
+            most = _samples_at_once(objective, batch, columns.shape[1])
             parts = [
-                _derivatives(objective, leaves, batch.part(part), directions)
-                for part in cuts(len(labels), most)
+                _derivatives(objective, batch.part(part), directions) for part in cuts(len(labels), most)
             ]
         logits, jacobian, half = (torch.cat(found).double() for found in zip(*parts, strict=True))
         super().__init__(logits, labels, jacobian, lambda: half, depth)
@@ -113,10 +110,8 @@ class _Derivatives(NamedTuple):
     half: Tensor
 
 
-def _derivatives(
-    objective: Objective, leaves: Leaves, batch: Batch, directions: Sequence[Tensor]
-) -> _Derivatives:
-    outputs, found = sites.visited(objective, leaves, batch)
+def _derivatives(objective: Objective, batch: Batch, directions: Sequence[Tensor]) -> _Derivatives:
+    outputs, found = sites.visited(objective, batch)
     inner = [i for i, site in enumerate(found) if site.inputs.requires_grad]
     *inputs, jacobian = _changes(found, [*(found[i].inputs for i in inner), outputs], directions)
     half = outputs.new_zeros(*outputs.shape, len(jacobian), len(jacobian))
@@ -186,9 +181,9 @@ def _changes(found: Sequence[Site], ends: Sequence[Tensor], directions: Sequence
     return [torch.stack(rows) for rows in zip(*each, strict=True)]
 
 
-def _degree(objective: Objective, leaves: Leaves, batch: Batch) -> int:
+def _degree(objective: Objective, batch: Batch) -> int:
     """Return the degree of homogeneity, from the outputs at doubled parameters."""
-    few = batch.part(slice(0, 3)).inputs
+    few, leaves = batch.part(slice(0, 3)).inputs, objective.leaves
     with torch.no_grad():
         once, twice = objective.outputs(leaves, few), objective.outputs([2 * leaf for leaf in leaves], few)
     ratio = float(twice.abs().max() / once.abs().max())  # norms vanish of small numbers in single precision
@@ -199,8 +194,8 @@ def _degree(objective: Objective, leaves: Leaves, batch: Batch) -> int:
     return degree
 
 
-def _require_straight(objective: Objective, leaves: Leaves, batch: Batch) -> None:
-    outputs, found = sites.visited(objective, leaves, batch.part(slice(0, 3)))
+def _require_straight(objective: Objective, batch: Batch) -> None:
+    outputs, found = sites.visited(objective, batch.part(slice(0, 3)))
     nudges = [site.nudge for site in found]
     slope = slopes(outputs, nudges, normal(outputs), again=True)
     # along random combinations, which vanish with probability 0 if any second derivative does not
@@ -208,19 +203,19 @@ def _require_straight(objective: Objective, leaves: Leaves, batch: Batch) -> Non
         raise ValueError("model must be piecewise linear, such as with ReLU, got a curved one")
 
 
-def _labels(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor:
+def _labels(objective: Objective, batch: Batch) -> Tensor:
     with torch.no_grad():
-        outputs = objective.outputs(leaves, batch.part(slice(0, 1)).inputs)
+        outputs = objective.outputs(objective.leaves, batch.part(slice(0, 1)).inputs)
     if outputs.ndim != 2:
         raise ValueError(f"model must give logits of shape (N, K), got {tuple(outputs.shape)}")
     flat = batch.inputs.flatten(1)
     return _checks.labelled(flat, batch.targets, (flat.shape[1], outputs.shape[1]), outputs)[1]
 
 
-def _samples_at_once(objective: Objective, leaves: Leaves, batch: Batch, count: int) -> int:
+def _samples_at_once(objective: Objective, batch: Batch, count: int) -> int:
     """Return how many samples fit into memory at once."""
     # changes of outputs and inputs of the layers, and what is pulled back
-    outputs, found = sites.visited(objective, leaves, batch.part(slice(0, 1)))
+    outputs, found = sites.visited(objective, batch.part(slice(0, 1)))
     classes, nudges = outputs.numel(), sum(site.nudge.numel() for site in found)
     numbers = count * (nudges + 3 * sum(site.inputs.numel() for site in found) + classes) + classes * nudges
     return max(1, _BYTES // (torch.finfo(objective.dtype).bits // 8 * numbers))

@@ -230,9 +230,8 @@ def is_piecewise_linear(objective: Objective) -> bool:
     if objective.ranks.several or not sites.covers(objective):
         return False
     with objective.measured():
-        leaves = objective.leaves
         for batch in objective.batches():
-            passed = sites.visited_or_none(objective, leaves, batch)
+            passed = sites.visited_or_none(objective, batch)
             if passed is None:
                 return False
             outputs, found = passed

@@ -29,7 +29,6 @@ from simulate.objectives.additivity import MIXED
 from simulate.objectives.batches import cuts, cuttable, rows, window
 from simulate.objectives.derivatives import directional, normal, slopes
 from simulate.objectives.output_curvature import SoftmaxCurvature, closed_curvature
-from simulate.objectives.parameters import Leaves
 
 _WINDOW = 1 << 28
 """Most bytes of the derivatives of samples taken together: more are slower, not faster."""
@@ -319,19 +318,19 @@ def _parts_by_sites(
     objective: Objective, batch: Batch, lengths: bool, directions: int, pairs: bool, root: Root
 ) -> Iterator[SamplePart]:
     """Yield windows of samples, from derivatives at the sites."""
-    leaves, samples = objective.leaves, rows(batch.targets)
+    samples = rows(batch.targets)
     whole = _outputs_without_graph(objective, batch) if root is _LOSS_CURVATURE and not pairs else None
     if whole is not None and len(whole) == samples and whole[0].numel() > _MANY:
         outer = Outer(objective, batch, whole)
         if outer.closed:
             yield from _parts_by_columns(objective, batch, outer)
             return
-    size = _window_size(objective, leaves, batch, directions)
-    passed = sites.visited_or_none(objective, leaves, batch) if size >= samples else None
+    size = _window_size(objective, batch, directions)
+    passed = sites.visited_or_none(objective, batch) if size >= samples else None
     whole = passed[0] if passed else _outputs_without_graph(objective, batch)
     for part, cotangents, signs in _root_windows(root, Outer(objective, batch, whole), whole, size):
         only = batch.part(part)
-        through = passed or sites.visited_or_none(objective, leaves, only)
+        through = passed or sites.visited_or_none(objective, only)
         if through:
             outputs, found = through
             _require_same(outputs, whole, part)
@@ -339,18 +338,18 @@ def _parts_by_sites(
             yield _site_part(objective, found, deltas, cotangents, signs, pairs)
             continue
         for one in cuts(len(signs), 1):
-            row = objective.outputs(leaves, only.part(one).inputs)
+            row = objective.outputs(objective.leaves, only.part(one).inputs)
             _require_same(row, whole, slice(part.start + one.start, part.start + one.stop))
-            yield _gradient_part(objective, leaves, row, cotangents[:, one], signs[one], lengths)
+            yield _gradient_part(objective, row, cotangents[:, one], signs[one], lengths)
 
 
 def _parts_by_columns(objective: Objective, batch: Batch, outer: Outer) -> Iterator[SamplePart]:
     """Yield some columns of the factors of many samples at a time, where those of one sample are too many."""
-    leaves, count = objective.leaves, outer.slope.shape[1]
-    passed = sites.visited_or_none(objective, leaves, batch.part(slice(0, 1)))
+    count = outer.slope.shape[1]
+    passed = sites.visited_or_none(objective, batch.part(slice(0, 1)))
     each = sum(4 * site.nudge.numel() + site.inputs.numel() for site in passed[1]) if passed else _WINDOW
     for part in cuts(len(outer.slope), max(1, _WINDOW // (8 * (each + 8 * count)))):
-        outputs, found = sites.visited(objective, leaves, batch.part(part))
+        outputs, found = sites.visited(objective, batch.part(part))
         size = max(1, _WINDOW // (8 * len(outputs) * (each + 8 * count)))
         for values, vectors in outer.columns(part, size):
             rows = (vectors * finite_derivatives(values).abs().sqrt()[:, None]).to(outputs.dtype)
@@ -410,14 +409,14 @@ def _parts_by_gradients(
     for part, cotangents, signs in _root_windows(root, outer, whole, 1):
         row = objective.outputs(leaves, batch.part(part).inputs) if apart else whole[part]
         _require_same(row, whole, part)
-        yield _gradient_part(objective, leaves, row, cotangents, signs, lengths)
+        yield _gradient_part(objective, row, cotangents, signs, lengths)
 
 
 def _gradient_part(
-    objective: Objective, leaves: Leaves, row: Tensor, cotangents: Tensor, signs: Tensor, lengths: bool
+    objective: Objective, row: Tensor, cotangents: Tensor, signs: Tensor, lengths: bool
 ) -> SamplePart:
     """Return the factors of one sample, from gradients of its outputs by all parameters."""
-    rows = (objective.flat(slopes(row, leaves, cotangent)) for cotangent in cotangents)
+    rows = (objective.flat(slopes(row, objective.leaves, cotangent)) for cotangent in cotangents)
     gradients = torch.stack(
         [torch.linalg.vector_norm(r, dtype=torch.float64)[None] if lengths else r for r in rows]
     )[None]
@@ -458,9 +457,9 @@ def _pairs(found: Sequence[Site], deltas: Sequence[Tensor], samples: int) -> Ite
     yield from ((total, total) for total in sums.values())
 
 
-def _window_size(objective: Objective, leaves: Leaves, batch: Batch, directions: int) -> int:
+def _window_size(objective: Objective, batch: Batch, directions: int) -> int:
     """Return how many samples fit into a window, from the memory that one of them takes."""
-    passed = sites.visited_or_none(objective, leaves, batch.part(slice(0, 1)))
+    passed = sites.visited_or_none(objective, batch.part(slice(0, 1)))
     if passed is None:
         return 1
     outputs, found = passed

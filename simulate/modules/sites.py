@@ -42,6 +42,7 @@ _TRANSFORMERS = (
     nn.TransformerDecoder,
 )
 _PARAMETER_NAMES = ("weight", "bias")
+_HOOKS = "model must save tensors for the backward pass as torch does, got hooks on them, as of a checkpoint"
 _KINDS = (nn.Linear, nn.Embedding, _ConvNd, *NORMALISATIONS)
 
 
@@ -70,7 +71,7 @@ class Site(NamedTuple):
     nudge: Tensor
 
 
-def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tuple[Tensor, list[Site]]:
+def visited(objective: Objective, batch: Batch) -> tuple[Tensor, list[Site]]:
     """Return the outputs of the model and the sites on the way, in their order.
 
     Call it within `Objective.measured`. The parameters of a site are constants in the graph of the outputs.
@@ -86,14 +87,20 @@ def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tup
     --------
     >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     >>> objective = Objective(model, (torch.ones(5, 3), torch.zeros(5, 2)), nn.MSELoss())
-    >>> _, sites = visited(objective, objective.leaves, next(objective.batches()))
+    >>> _, sites = visited(objective, next(objective.batches()))
     >>> [(dict(site.places), tuple(site.nudge.shape)) for site in sites]
     [({'weight': 0, 'bias': 1}, (5, 4)), ({'weight': 2, 'bias': 3}, (5, 2))]
     """
-    with _no_saved_tensor_hooks():
-        outputs, sites = _run_with_sites(objective, leaves, batch)
+    try:
+        # a checkpoint would run a layer again in the backward pass, without its nudge
+        with torch.autograd.graph.disable_saved_tensors_hooks(_HOOKS):
+            outputs, sites = _run_with_sites(objective, batch)
+    except RuntimeError as error:
+        if _HOOKS in str(error):
+            raise ElsewhereError(_HOOKS) from error
+        raise
     samples = rows(batch.inputs)
-    if _reaches_parameters(outputs, leaves) or not _in_expected_order(objective, outputs, sites, samples):
+    if _reaches_parameters(objective, outputs) or not _in_expected_order(objective, outputs, sites, samples):
         raise ElsewhereError(
             "model must use its parameters in layers only, for all samples alike and in their order; got a model that"
             " does not"
@@ -101,12 +108,10 @@ def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tup
     return outputs, sites
 
 
-def visited_or_none(
-    objective: Objective, leaves: Sequence[Tensor], batch: Batch
-) -> tuple[Tensor, list[Site]] | None:
+def visited_or_none(objective: Objective, batch: Batch) -> tuple[Tensor, list[Site]] | None:
     """Return what `visited` does, or None if parameters act elsewhere for these samples."""
     try:
-        return visited(objective, leaves, batch)
+        return visited(objective, batch)
     except ElsewhereError:
         return None
 
@@ -148,12 +153,10 @@ def _is_scaled(once: Tensor, scaled: Tensor, scale: Tensor) -> bool:
     return bool(((scaled - expected).abs().amax(1) <= least).all())
 
 
-def _run_with_sites(
-    objective: Objective, leaves: Sequence[Tensor], batch: Batch
-) -> tuple[Tensor, list[Site]]:
+def _run_with_sites(objective: Objective, batch: Batch) -> tuple[Tensor, list[Site]]:
     sites: list[Site] = []
-    with _record_sites(objective, leaves, sites):
-        outputs = objective.outputs(leaves, batch.inputs)
+    with _record_sites(objective, sites):
+        outputs = objective.outputs(objective.leaves, batch.inputs)
     return outputs, sites
 
 
@@ -221,11 +224,11 @@ def covers(objective: Objective) -> bool:
     if objective.model is None or objective.runs_again:
         return False
     with objective.measured():
-        leaves, batch = objective.leaves, objective.few()
-        if objective.training and draws(lambda: objective.outputs(leaves, batch.inputs)):
+        batch = objective.few()
+        if objective.training and draws(lambda: objective.outputs(objective.leaves, batch.inputs)):
             return False  # dropout: the two derivatives to compare would come from different draws
         try:
-            outputs, sites = visited(objective, leaves, batch)
+            outputs, sites = visited(objective, batch)
             full = all(site.nudge.numel() and site.inputs.numel() for site in sites)
             return bool(sites) and full and _agrees_with_autograd(objective, batch, outputs, sites)
         except (
@@ -235,11 +238,11 @@ def covers(objective: Objective) -> bool:
             return False
 
 
-def _reaches_parameters(outputs: Tensor, leaves: Sequence[Tensor]) -> bool:
+def _reaches_parameters(objective: Objective, outputs: Tensor) -> bool:
     """Whether any of the parameters is in the graph of the outputs."""
     nodes = graph_nodes([outputs])
     found = {id(node.variable) for node in nodes if hasattr(node, "variable")}
-    return any(id(leaf) in found or leaf.grad_fn in nodes for leaf in leaves)
+    return any(id(leaf) in found or leaf.grad_fn in nodes for leaf in objective.leaves)
 
 
 def _agrees_with_autograd(objective: Objective, batch: Batch, outputs: Tensor, sites: Sequence[Site]) -> bool:
@@ -312,7 +315,7 @@ def _orders(count: int) -> Iterator[Tensor]:
 
 
 def _keeps_order(objective: Objective, inputs: Any) -> bool:
-    outputs, found = _run_with_sites(objective, objective.leaves, Batch(inputs, (), 0.0))
+    outputs, found = _run_with_sites(objective, Batch(inputs, (), 0.0))
     count, drawn = len(outputs), np.random.default_rng(0)
     half = torch.zeros(count, dtype=torch.bool, device=outputs.device)
     half[torch.from_numpy(drawn.permutation(count)[: count // 2])] = True
@@ -342,10 +345,10 @@ def _derivatives_keep_order(
 
 
 @contextmanager
-def _record_sites(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) -> Iterator[None]:
+def _record_sites(objective: Objective, sites: list[Site]) -> Iterator[None]:
     every = [] if objective.model is None else list(objective.model.modules())
     modules, turned = [m for m in every if _affine(m)], {m for each in every for m in _samples_second(each)}
-    constants, entered = [leaf.detach() for leaf in leaves], []
+    leaves, constants, entered = objective.leaves, [leaf.detach() for leaf in objective.leaves], []
 
     def enter(layer: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
         own = {n: layer._parameters.get(n) for n in _PARAMETER_NAMES}
@@ -385,22 +388,6 @@ def _record_sites(objective: Objective, leaves: Sequence[Tensor], sites: list[Si
         for layer, part in zip(attending, packed, strict=True):
             vars(layer).pop("forward", None)
             lend(layer, part)  # the parameters themselves, as other layers have them back too
-
-
-@contextmanager
-def _no_saved_tensor_hooks() -> Iterator[None]:
-    """Raise where tensors are saved for the backward pass with hooks, within this context."""
-    # a checkpoint would run a layer again in the backward pass, without its nudge
-    message = (
-        "model must save tensors for the backward pass as torch does, got hooks on them, as of a checkpoint"
-    )
-    try:
-        with torch.autograd.graph.disable_saved_tensors_hooks(message):
-            yield
-    except RuntimeError as error:
-        if message in str(error):
-            raise ElsewhereError(message) from error
-        raise
 
 
 def _set_parameter(layer: nn.Module, name: str, value: Any) -> None:

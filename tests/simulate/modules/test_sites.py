@@ -27,7 +27,7 @@ def test_what_derivatives_hold_is_told_before(name: str) -> None:
     objective = objective_of(name)
     batch = next(objective.batches())
     with objective.measured():
-        _, found = visited(objective, objective.leaves, batch)
+        _, found = visited(objective, batch)
     for site in found:
         told = site_gradients.numbers_held(site, 4, len(batch.targets))
         for key in site.places:
