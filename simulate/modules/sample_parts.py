@@ -85,15 +85,15 @@ class Outer:
             shape = tuple(outputs.shape)
             raise CoupledError(f"model must return one row for each of {samples} samples, got shape {shape}")
         free, self._share = outputs.detach().requires_grad_(), objective.share
+        loss = objective.loss(free, batch)
         closed = closed_curvature(objective.criterion, outputs.detach(), batch)
         self.closed = closed is not None
-        loss = objective.loss(free, batch)
-        (slope,) = torch.autograd.grad(loss, free, create_graph=closed is None)
+        (slope,) = torch.autograd.grad(loss, free, create_graph=not self.closed)
         self._shape = outputs.shape
         self.slope = slope.detach().reshape(samples, -1) / self._share
-        self._bend = closed() if closed else partial(directional, slope, free)
+        self._bend = closed or partial(directional, slope, free)
         # closed forms are those of losses that sum over the samples
-        if closed is None:
+        if not self.closed:
             self._require_uncoupled()
 
     def bent(self, tangent: Tensor, part: slice) -> Tensor:

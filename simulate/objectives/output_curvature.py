@@ -53,10 +53,10 @@ def output_curvature(objective: Objective, outputs: Tensor, batch: Batch) -> Out
     tensor([[ 0.5000, -0.5000]])
     """
     outputs = outputs.detach()
+    objective.loss(outputs, batch)  # raises if the targets are wrong
     closed = closed_curvature(objective.criterion, outputs, batch)
     if closed is not None:
-        objective.loss(outputs, batch)  # raises if the targets are wrong
-        return closed()
+        return closed
     free = outputs.requires_grad_()
     (slope,) = torch.autograd.grad(objective.loss(free, batch), free, create_graph=True)
     return lambda tangent: directional(slope, free, tangent)
@@ -178,14 +178,14 @@ def logistic_curvature(logits: Tensor, weight: Tensor | float) -> OutputHessian:
 # --- the losses of torch -----------------------------------------------------------------------------------------
 
 
-def closed_curvature(criterion: Any, outputs: Tensor, batch: Batch) -> Callable[[], OutputHessian] | None:
-    """Return a function that builds the closed form for a loss of torch; None if the loss has none for this batch.
+def closed_curvature(criterion: Any, outputs: Tensor, batch: Batch) -> OutputHessian | None:
+    """Return the closed form of a loss of torch, whose targets must fit; None if the loss has none for this batch.
 
     Examples
     --------
     >>> batch = Batch(None, torch.zeros(2, 1), 1.0)
     >>> bend = closed_curvature(nn.MSELoss(), torch.ones(2, 1), batch)
-    >>> bend and bend()(torch.ones(2, 1)).tolist()
+    >>> bend and bend(torch.ones(2, 1)).tolist()
     [[1.0], [1.0]]
     """
     # by identity, since a callable object may have no hash
@@ -200,19 +200,15 @@ def closed_curvature(criterion: Any, outputs: Tensor, batch: Batch) -> Callable[
     return kind(loss, outputs, batch) if matching or kind is _cross_entropy else None
 
 
-def _cross_entropy(
-    loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch
-) -> Callable[[], OutputHessian] | None:
+def _cross_entropy(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> OutputHessian | None:
     targets = batch.targets
     if outputs.ndim < 2:
         return None
     if targets.shape == outputs.shape and targets.is_floating_point():
-        weigh = _of_shares
-    elif targets.shape == outputs[:, 0].shape and targets.dtype == torch.int64:
-        weigh = _of_classes
-    else:
-        return None
-    return lambda: SoftmaxCurvature(outputs, weigh(loss, outputs, batch))
+        return SoftmaxCurvature(outputs, _of_shares(loss, outputs, batch))
+    if targets.shape == outputs[:, 0].shape and targets.dtype == torch.int64:
+        return SoftmaxCurvature(outputs, _of_classes(loss, outputs, batch))
+    return None
 
 
 def _of_classes(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Tensor | float:
@@ -244,23 +240,20 @@ def _of_shares(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Tens
     return each * (batch.factor / places if loss.reduction == "mean" else batch.factor)
 
 
-def _binary(loss: nn.BCEWithLogitsLoss, outputs: Tensor, batch: Batch) -> Callable[[], OutputHessian]:
-    def bend() -> OutputHessian:
-        factor = batch.factor / outputs.numel() if loss.reduction == "mean" else batch.factor
-        weight = factor if loss.weight is None else factor * loss.weight
-        if loss.pos_weight is not None:
-            weight = weight * (1 + (loss.pos_weight - 1) * batch.targets)
-        return logistic_curvature(outputs, weight)
-
-    return bend
+def _binary(loss: nn.BCEWithLogitsLoss, outputs: Tensor, batch: Batch) -> OutputHessian:
+    factor = batch.factor / outputs.numel() if loss.reduction == "mean" else batch.factor
+    weight = factor if loss.weight is None else factor * loss.weight
+    if loss.pos_weight is not None:
+        weight = weight * (1 + (loss.pos_weight - 1) * batch.targets)
+    return logistic_curvature(outputs, weight)
 
 
-def _squares(loss: nn.MSELoss, outputs: Tensor, batch: Batch) -> Callable[[], OutputHessian]:
+def _squares(loss: nn.MSELoss, outputs: Tensor, batch: Batch) -> OutputHessian:
     factor = 2 * (batch.factor / outputs.numel() if loss.reduction == "mean" else batch.factor)
-    return lambda: lambda tangent: factor * tangent
+    return lambda tangent: factor * tangent
 
 
-_CLOSED: dict[type, Callable[[Any, Tensor, Batch], Callable[[], OutputHessian] | None]] = {
+_CLOSED: dict[type, Callable[[Any, Tensor, Batch], OutputHessian | None]] = {
     nn.CrossEntropyLoss: _cross_entropy,
     nn.BCEWithLogitsLoss: _binary,
     nn.MSELoss: _squares,
