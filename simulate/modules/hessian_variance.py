@@ -365,8 +365,8 @@ def _products_by_head(
         if head is None or not own.factor:
             yield torch.zeros(len(vectors), objective.dim, device=objective.device)
             continue
-        product = head_product(objective, "hessian" if full else "gauss_newton", head, objective.leaves, own)
-        found = [objective.flat(product(objective.split(v))).detach() for v in vectors]
+        product = head_product(objective, "hessian" if full else "gauss_newton", head, own)
+        found = [objective.flat(product(v)).detach() for v in vectors]
         yield torch.stack(found) / objective.share
 
 

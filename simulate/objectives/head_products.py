@@ -31,9 +31,9 @@ _HELD = 4
 
 
 def head_product(
-    objective: Objective, matrix: Matrix, head: Head, leaves: Leaves, batch: Batch
-) -> Callable[[Leaves], Leaves]:
-    """Return the product of the part of a matrix that a batch adds with a vector split like the parameters.
+    objective: Objective, matrix: Matrix, head: Head, batch: Batch
+) -> Callable[[Tensor], Leaves]:
+    """Return the product of a batch's part of a matrix with a vector (dim,), as tensors like the parameters.
 
     Parameters
     ----------
@@ -42,6 +42,7 @@ def head_product(
     head
         Head of the objective's model.
     """
+    leaves = objective.leaves
     hidden = head.hidden(objective, leaves, batch.inputs)
     weight, bias = head.own(objective, leaves)
     weight, bias = weight.detach(), None if bias is None else bias.detach()
@@ -63,7 +64,8 @@ def head_product(
         steep = hidden.new_zeros(()).expand_as(hidden).requires_grad_()
     back_to_body = slopes(hidden, leaves, steep, again=True)
 
-    def product(vector: Leaves) -> Leaves:
+    def product(flat: Tensor) -> Leaves:
+        vector = objective.split(flat)
         change, *second = slopes(back_to_body, (steep, *leaves) if curved else steep, vector)
         own = [None if place is None else vector[place] for place in places]
         shares = _shares(objective, stored or chunks(), change, own) if matrix == "empirical_fisher" else None

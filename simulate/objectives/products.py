@@ -19,7 +19,7 @@ from torch import Tensor
 from simulate import _memory
 from simulate.objectives import soundness
 from simulate.objectives.batches import Batch, cuttable, rows
-from simulate.objectives.derivatives import alike, bytes_held, graph_nodes, normal, recorded, slopes
+from simulate.objectives.derivatives import Program, alike, bytes_held, graph_nodes, normal, recorded, slopes
 from simulate.objectives.heads import Head
 from simulate.objectives.objective import Objective
 from simulate.objectives.output_curvature import OutputHessian
@@ -76,7 +76,7 @@ class Derivative(NamedTuple):
     name
         Name of the recorded function.
     forward, reverse
-        Build the product from the parameters and a batch; forward mode also takes a first vector.
+        Build the product from a batch; forward mode also takes a first vector.
     by_head
         A third way, by chunks of positions, for a batch whose logits come from a head.
     targets
@@ -84,25 +84,25 @@ class Derivative(NamedTuple):
     """
 
     name: str
-    forward: Callable[[Leaves, Batch, Leaves], Built]
-    reverse: Callable[[Leaves, Batch], Built]
-    by_head: Callable[[Head, Leaves, Batch], Callable[[Leaves], Leaves]] | None = None
+    forward: Callable[[Batch, Leaves], Built]
+    reverse: Callable[[Batch], Built]
+    by_head: Callable[[Head, Batch], Product] | None = None
     targets: bool = True
 
 
 def of_scalar(objective: Objective, name: str, scalar: Callable[[Leaves, Batch], Tensor]) -> Derivative:
     """Second derivative of a scalar of the parameters."""
+    leaves = objective.leaves
 
-    def forward(leaves: Leaves, batch: Batch, along: Leaves) -> Built:
+    def forward(batch: Batch, along: Leaves) -> Built:
         def gradient(duals: Leaves) -> Sequence[Tensor | None]:
             return torch.autograd.grad(scalar(duals, batch), duals, allow_unused=True)
 
         _, first, program = recorded(gradient, leaves, along)
-        product, block = _on_flat_vectors(objective, program), _on_flat_vectors(objective, program.block)
-        several = block if program.small and _all_contiguous(leaves) else None
-        return Built(product, several, lambda: bytes_held(tuple, also=program.values), first)
+        held = partial(bytes_held, tuple, also=program.values)
+        return Built(*_on_flat_vectors(objective, program), held, first)
 
-    def reverse(leaves: Leaves, batch: Batch) -> Built:
+    def reverse(batch: Batch) -> Built:
         # one flat gradient: splitting the vector and checking every part takes as long as a small product
         gradient = objective.flat(slopes(scalar(leaves, batch), leaves, again=True))
         return Built(partial(slopes, gradient, leaves), partial(slopes, gradient, leaves, several=True))
@@ -114,10 +114,9 @@ def about_outputs(
     objective: Objective, output_hessian: Callable[[Tensor, Batch], OutputHessian]
 ) -> Derivative:
     """J' A J, with J the derivative of the outputs and A a matrix of each batch that acts on their changes."""
+    leaves = objective.leaves
 
-    def built(
-        outputs: Tensor, leaves: Leaves, curvature: OutputHessian, change: Product, changes: Product | None
-    ) -> Built:
+    def built(outputs: Tensor, curvature: OutputHessian, change: Product, changes: Product | None) -> Built:
         def product(vector: Tensor) -> Leaves:
             return slopes(outputs, leaves, curvature(*change(vector)))
 
@@ -129,7 +128,7 @@ def about_outputs(
 
         return Built(product, block)
 
-    def forward(leaves: Leaves, batch: Batch, along: Leaves) -> Built:
+    def forward(batch: Batch, along: Leaves) -> Built:
         found = recorded(lambda duals: [objective.outputs(duals, batch.inputs)], leaves, along)
         outputs: Any = found.values[0]
         program, curvature = found.program, output_hessian(outputs, batch)
@@ -137,31 +136,27 @@ def about_outputs(
         def held() -> int:
             return bytes_held(lambda: objective.outputs(leaves, batch.inputs), also=program.values)
 
-        several = (
-            _on_flat_vectors(objective, program.block) if program.small and _all_contiguous(leaves) else None
-        )
         first = slopes(outputs, leaves, curvature(*found.changes))
-        product = _on_flat_vectors(objective, program)
-        return built(outputs, leaves, curvature, product, several)._replace(held=held, first=first)
+        changes = _on_flat_vectors(objective, program)
+        return built(outputs, curvature, *changes)._replace(held=held, first=first)
 
-    def reverse(leaves: Leaves, batch: Batch) -> Built:
+    def reverse(batch: Batch) -> Built:
         outputs = objective.outputs(leaves, batch.inputs)
         curvature = output_hessian(outputs, batch)
         # tangents are the derivative of J'u in u; u is one expanded zero, since logits may be larger than all else
         weights = outputs.new_zeros(()).expand_as(outputs).requires_grad_()
         change = partial(slopes, objective.flat(slopes(outputs, leaves, weights, again=True)), weights)
-        return built(outputs, leaves, curvature, change, partial(change, several=True))
+        return built(outputs, curvature, change, partial(change, several=True))
 
     return Derivative("outputs", forward, reverse)
 
 
-def _on_flat_vectors(objective: Objective, product: Callable[[Leaves], Leaves]) -> Product:
-    return lambda vectors: product(objective.split(vectors))
-
-
-def _all_contiguous(leaves: Leaves) -> bool:
-    """Return whether all parameters are contiguous, as rows of several vectors are."""
-    return all(leaf.is_contiguous() for leaf in leaves)
+def _on_flat_vectors(objective: Objective, program: Program) -> tuple[Product, Product | None]:
+    """Return products with one vector and with several; None for the latter if one by one is faster."""
+    # rows of several vectors are contiguous, and the recorded operations need parameters like them
+    together = program.small and all(leaf.is_contiguous() for leaf in objective.leaves)
+    several = (lambda vectors: program.block(objective.split(vectors))) if together else None
+    return lambda vector: program(objective.split(vector)), several
 
 
 class Kept:
@@ -172,7 +167,6 @@ class Kept:
 
     def __init__(self, objective: Objective, derivative: Derivative) -> None:
         self._objective, self._derivative = objective, derivative
-        self._leaves = objective.leaves
         self._products: list[Built] | None = None
         self._keeps: bool | None = None
         self._forward = self._small = self._convolves = self._ample = False
@@ -203,7 +197,7 @@ class Kept:
         head = self._objective.head_of(batch)
         if head is None or self._derivative.by_head is None:
             return None
-        return _on_flat_vectors(self._objective, self._derivative.by_head(head, self._leaves, batch))
+        return self._derivative.by_head(head, batch)
 
     def _build(self, batch: Batch, vector: Leaves) -> Built:
         product = self._by_head(batch)
@@ -212,9 +206,9 @@ class Kept:
         if self._forward:
             # a real error is raised again by reverse mode; one of forward mode alone is not
             with contextlib.suppress(Exception), drawing_once():
-                return self._derivative.forward(self._leaves, batch, vector)
+                return self._derivative.forward(batch, vector)
             self._forward = self._objective.recordable[self._derivative.name] = False
-        built = self._derivative.reverse(self._leaves, batch)
+        built = self._derivative.reverse(batch)
         return built if self._small and not self._objective.runs_again else built._replace(block=None)
 
     def _affordable(self, batch: Batch) -> bool:
@@ -260,7 +254,7 @@ class Kept:
         few = batch.part(slice(_TRIAL_SAMPLES)) if cut else batch
 
         def outputs(some: Batch) -> Tensor:
-            found = objective.outputs(self._leaves, some.inputs)
+            found = objective.outputs(objective.leaves, some.inputs)
             self._convolves |= any("Convolution" in node.name() for node in graph_nodes([found]))
             return found
 
@@ -307,9 +301,10 @@ class Kept:
     def _bytes_kept(self, batch: Batch) -> int:
         batch = batch._replace(factor=0.0)
         if self._forward:
-            return self._derivative.forward(self._leaves, batch, self._leaves).held()
-        build = partial(self._derivative.reverse, self._leaves, batch)
-        return bytes_held(lambda: self._by_head(batch) or build(), without=self._leaves)
+            return self._derivative.forward(batch, self._objective.leaves).held()
+        return bytes_held(
+            lambda: self._by_head(batch) or self._derivative.reverse(batch), without=self._objective.leaves
+        )
 
     def _recordable(self) -> bool:
         """Return whether forward and reverse mode agree on a few samples; tested once for each derivative."""
@@ -325,7 +320,8 @@ class Kept:
     def _modes_agree(self) -> bool:
         objective = self._objective
         with preserve_state(objective.model, objective.training):
-            if soundness.padding_rows(objective.outputs(self._leaves, objective.few().inputs), self._leaves):
+            outputs = objective.outputs(objective.leaves, objective.few().inputs)
+            if soundness.padding_rows(outputs, objective.leaves):
                 return False  # forward mode moves the padding row, which the few samples may not contain
         vector = normal(torch.empty(objective.dim, dtype=objective.dtype, device=objective.device))
         along = objective.split(vector)
@@ -335,9 +331,9 @@ class Kept:
                 Exception
             ):  # model or loss may take one size of batch only, or have no forward mode
                 with preserve_state(objective.model, objective.training):
-                    found = self._derivative.forward(self._leaves, batch, along).product(vector)
+                    found = self._derivative.forward(batch, along).product(vector)
                 with preserve_state(objective.model, objective.training):
-                    expected = self._derivative.reverse(self._leaves, batch).product(vector)
+                    expected = self._derivative.reverse(batch).product(vector)
                 found, expected = objective.flat(found), objective.flat(expected)
                 return bool(expected.any()) and alike(found, expected)  # agreement of zeros proves nothing
         return False

@@ -84,9 +84,9 @@ def test_memory_is_told_from_few_samples(forward: bool, monkeypatch: pytest.Monk
         objective, "hessian", lambda leaves, _: objective.loss(objective.outputs(leaves, x), batch)
     )
     if forward:
-        known = derivative.forward(objective.leaves, batch, objective.leaves).held()
+        known = derivative.forward(batch, objective.leaves).held()
     else:
-        known = bytes_held(lambda: derivative.reverse(objective.leaves, batch), without=objective.leaves)
+        known = bytes_held(lambda: derivative.reverse(batch), without=objective.leaves)
     # after the checks of derivatives, what all are sure to need, and what one trial shows
     assert told[3] == pytest.approx(2 * (known + 16 * objective.dim), rel=0.02)
 
