@@ -35,12 +35,9 @@ class Descent(NamedTuple):
     ----------
     losses
         Losses before every step and after the last, (n, R, steps + 1); infinite once a run has exploded.
-    sharpness
-        Largest eigenvalue of the Fisher matrix at the requested steps, (n, R, number of these); infinite likewise.
     """
 
     losses: Tensor
-    sharpness: Tensor
 
     @property
     def final(self) -> Tensor:
@@ -142,7 +139,6 @@ def descend(
     rates: Tensor,
     steps: int,
     subtracted: bool = False,
-    sharpness_at: Sequence[int] = (),
 ) -> Descent:
     """Train each network at each of its learning rates: theta <- theta - rate dE/dtheta, weights and biases.
 
@@ -160,8 +156,6 @@ def descend(
         Number of steps, at least 1.
     subtracted
         Whether the outputs have their mean over the samples subtracted.
-    sharpness_at
-        Steps, from 0 to `steps`, at which to measure the largest eigenvalue of the Fisher matrix.
 
     Raises
     ------
@@ -182,8 +176,6 @@ def descend(
              [5.0000e-01, 1.2500e+01, 3.1250e+02]]])
     """
     steps = _checks.natural("steps", steps)
-    if any(not 0 <= step <= steps for step in sharpness_at):
-        raise ValueError(f"sharpness_at must be steps from 0 to {steps}, got {tuple(sharpness_at)}")
     n, samples, _ = network.inputs.shape
     if targets.shape != (n, samples, network.outputs):
         expected = (n, samples, network.outputs)
@@ -200,7 +192,6 @@ def descend(
         advice="use fewer rates, samples or networks",
     )
     losses = rates.new_full((rates.numel(), steps + 1), math.inf)
-    sharp = rates.new_full((rates.numel(), len(sharpness_at)), math.inf)
     repeated = (*network.weights, *network.biases, network.inputs, targets, rates.reshape(-1, 1))
     *own, inputs, wanted, each = (t.repeat_interleave(len(losses) // len(t), 0) for t in repeated)
     places = torch.arange(len(losses), device=rates.device)
@@ -217,13 +208,9 @@ def descend(
             if not len(places):
                 break
         losses[places, step] = found
-        columns = [i for i, watched in enumerate(sharpness_at) if watched == step]
-        if columns:
-            now = sharpness(_network(own, inputs), activation, subtracted=subtracted)
-            sharp[places[:, None], columns] = now[:, None]
         moves = zip(own, gradients, strict=True)
         own = [t - gradient.mul_(each.reshape(-1, *[1] * (t.ndim - 1))) for t, gradient in moves]
-    return Descent(losses.reshape(*rates.shape, -1), sharp.reshape(*rates.shape, len(sharpness_at)))
+    return Descent(losses.reshape(*rates.shape, -1))
 
 
 def critical_rates(

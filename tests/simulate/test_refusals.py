@@ -323,7 +323,7 @@ REFUSED = [
         wide_training.descend,
         WIDE | {"rates": ONES[:, None]},
         {
-            "rates": [ONES, np.nan * ONES[:, None]], "steps": NO_SIZE, "sharpness_at": [(2,)],
+            "rates": [ONES, np.nan * ONES[:, None]], "steps": NO_SIZE,
             "targets": [torch.ones(2, 4, 1)], "activation": ["step"],
         },
     ),
