@@ -8,10 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:  # importing torch takes a second, too long for a mistyped name on the command line
     from torch import Tensor
+
+Floats = NDArray[np.float64]
 
 Seed = int | np.random.Generator
 """Source of random numbers: an integer seed, or a generator that continues from its present state."""

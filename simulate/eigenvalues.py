@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
+from simulate._checks import Floats
 from simulate.lanczos import AnyMatrix, Operator, as_operator
 from simulate.lanczos.chain import Chain, Found, Pairs
 from simulate.lanczos.precision import in_full_precision
@@ -47,7 +48,6 @@ from simulate.results import Columns, Result
 if TYPE_CHECKING:
     from simulate.results import Axes
 
-Floats = NDArray[np.float64]
 Progress = Callable[[int, float], None]
 Kind = Literal["first", "looking", "refining", "none"]
 """Kinds of chain: from a random start; from a further one, to find what was missed; from the largest residual."""

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from simulate import _checks, _memory
+from simulate._checks import Floats
 from simulate.lanczos import AnyMatrix, Operator, Tridiagonal, as_operator
 from simulate.lanczos.gauss import recurrence
 from simulate.lanczos.precision import in_full_precision
@@ -30,7 +31,6 @@ from simulate.results import Columns, Result, draw_bars
 if TYPE_CHECKING:
     from simulate.results import Axes
 
-Floats = NDArray[np.float64]
 
 _PROBES = 30
 """Default number of random vectors of an estimate."""

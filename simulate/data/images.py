@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from simulate import _checks, _memory
+from simulate._checks import Floats
 
 _DIGIT_SIZES = ((1, 28, 28), (1, 8, 8), (3, 32, 32), (1, 4, 4))
 _CHANNELS = (1, 3)
@@ -44,7 +45,7 @@ class Images:
         int64 (N,), classes counted from 0.
     """
 
-    images: NDArray[np.float64]
+    images: Floats
     labels: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -103,7 +104,7 @@ def digits(size: tuple[int, int, int] = (1, 28, 28)) -> Images:
     return Images(images, labels)
 
 
-def _digits() -> NDArray[np.float64]:
+def _digits() -> Floats:
     """Return pixels and label of each digit, (1797, 65)."""
     with (files("simulate.data") / "digits.csv.gz").open("rb") as packed, gzip.open(packed, "rt") as lines:
         return np.loadtxt(lines, delimiter=",")
@@ -268,7 +269,7 @@ def _fitted(pixels: torch.Tensor, size: tuple[int, int, int]) -> torch.Tensor:
     return pixels if pixels.shape[1] == channels else pixels.repeat(1, channels, 1, 1)
 
 
-def _standardised(images: NDArray[Any], source: str) -> NDArray[np.float64]:
+def _standardised(images: NDArray[Any], source: str) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):  # of a wider type: infinite then, and refused below
         values = images.astype(np.float64)
         mean, deviation = float(values.mean()), float(values.std())

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks
+from simulate._checks import Floats
 from simulate.eigenvalues import extremes
 from simulate.factors.kronecker import KroneckerFactors
 from simulate.lanczos import Operator
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.probes import probe_count, random_signs
 from simulate.lanczos.products import rows_at
-from simulate.lanczos.rows import Floats, numbers, row_lengths, unit_of
+from simulate.lanczos.rows import numbers, row_lengths, unit_of
 from simulate.objectives.batches import cuts
 from simulate.results import Columns, Result, draw_bars
 from simulate.spectra import Estimate
@@ -183,7 +183,7 @@ class VanishingError(ValueError):
         super().__init__("matrix must not be zero, since errors are relative to it, got zero")
 
 
-Pairs = NDArray[np.float64]
+Pairs = Floats
 """|(A - B) z|^2 and |A z|^2 of each probe, or their sums over all unit vectors as a single row: (k, 2)."""
 
 

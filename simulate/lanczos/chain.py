@@ -24,9 +24,10 @@ from scipy import linalg
 from torch import Tensor
 
 from simulate import _checks
+from simulate._checks import Floats
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.products import EXHAUSTED, AnyMatrix, as_operator
-from simulate.lanczos.rows import Floats, inner_products, length, numbers, unit_of
+from simulate.lanczos.rows import inner_products, length, numbers, unit_of
 
 _TOGETHER = 16
 """Rows that a vector is made orthogonal to at a time."""

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from simulate import _checks, _memory
+from simulate._checks import Floats
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.products import EXHAUSTED, AnyMatrix, Operator, Product, as_operator
-from simulate.lanczos.rows import Floats, dots, inner_products, numbers, row_lengths, unit_of
+from simulate.lanczos.rows import dots, inner_products, numbers, row_lengths, unit_of
 
 _LONG = 1 << 14
 """Length of a vector from which on arithmetic takes longer than a call."""

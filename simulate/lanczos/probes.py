@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate import _checks
+from simulate._checks import Floats
 
 
-def random_signs(rng: np.random.Generator, shape: int | tuple[int, int]) -> NDArray[np.float64]:
+def random_signs(rng: np.random.Generator, shape: int | tuple[int, int]) -> Floats:
     """Return entries that are 1 or -1, each with probability 1/2.
 
     Examples

@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-Floats = NDArray[np.float64]
+from simulate._checks import Floats
 
 _TERMS = 1 << 14
 """Most terms of a sum in single precision on a CPU: a hundred million make a length wrong by half a per cent."""

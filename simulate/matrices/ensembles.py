@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
+from simulate._checks import Floats
 from simulate.monte_carlo import Block
 
 # Where Lanczos overtakes the reduction to tridiagonal form, measured on one core: sooner with an outlier.
@@ -36,7 +37,6 @@ _BY_INDEX = 2
 _FOUND: Any = scipy.linalg.get_lapack_funcs(("stebz", "stein"), dtype=np.float64)
 _STEBZ, _STEIN = _FOUND
 
-Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], NDArray[Any]]
 
 _LAWS: dict[str, tuple[Draw, float]] = {
@@ -249,7 +249,7 @@ def wishart(block: Block, dim: int, samples: int) -> Tensor:
     rank = min(dim, samples)
     degrees = samples - np.arange(rank)
 
-    def draw(rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(rng: np.random.Generator) -> Floats:
         factor = np.tril(rng.standard_normal((dim, rank)), -1)
         np.fill_diagonal(factor, np.sqrt(rng.chisquare(degrees)))
         return factor
@@ -390,7 +390,7 @@ def _dense(matrices: Tensor) -> bool:
     return matrices.device.type != "cpu" or matrices.dtype != torch.float64
 
 
-def _top(matrix: NDArray[np.float64], *, vector: bool) -> tuple[Any, Any]:
+def _top(matrix: Floats, *, vector: bool) -> tuple[Any, Any]:
     if len(matrix) >= _LANCZOS_DIM and (pair := _lanczos(matrix)) is not None:
         return pair
     top = (len(matrix) - 1, len(matrix) - 1)
@@ -400,7 +400,7 @@ def _top(matrix: NDArray[np.float64], *, vector: bool) -> tuple[Any, Any]:
     return values[0], vectors[:, 0]
 
 
-def _lanczos(matrix: NDArray[np.float64]) -> tuple[Any, Any] | None:
+def _lanczos(matrix: Floats) -> tuple[Any, Any] | None:
     """Return the top pair by restarted Lanczos, None without convergence; 20 times as fast as `extremes`."""
     from scipy.sparse import linalg
 

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from simulate._checks import Floats
 from simulate.monte_carlo import Block
 
 
@@ -48,15 +49,13 @@ def batch_sums(population: NDArray[Any], batch_size: int) -> NDArray[Any]:
     return sums
 
 
-def symmetric_matrices(rng: np.random.Generator, dataset_size: int, dim: int) -> NDArray[np.float64]:
+def symmetric_matrices(rng: np.random.Generator, dataset_size: int, dim: int) -> Floats:
     """Independent Gaussian symmetric matrices: variance 1/2 off the diagonal and 1 on it, shape (N, dim, dim)."""
     factors = rng.standard_normal((dataset_size, dim, dim))
     return (factors + factors.swapaxes(1, 2)) / 2
 
 
-def definite_matrices(
-    rng: np.random.Generator, dataset_size: int, dim: int, *, least: float
-) -> NDArray[np.float64]:
+def definite_matrices(rng: np.random.Generator, dataset_size: int, dim: int, *, least: float) -> Floats:
     """A A^T / dim + `least` for Gaussian A, so that no eigenvalue is below `least`: shape (N, dim, dim)."""
     factors = rng.standard_normal((dataset_size, dim, dim))
     return factors @ factors.swapaxes(1, 2) / dim + least * np.eye(dim)

@@ -31,8 +31,9 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
+from simulate._checks import Floats
 from simulate.matrices import ensembles
-from simulate.matrices.ensembles import Floats, edge_rows, eigenpair, first_rows
+from simulate.matrices.ensembles import edge_rows, eigenpair, first_rows
 from simulate.monte_carlo import Block
 
 # An outlier falls off by the factor 1/spike from one row of blocks to the next: 1.4^-80 is 2e-12.

@@ -29,10 +29,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from simulate import _checks
+from simulate._checks import Floats
 from simulate.lanczos.probes import probe_count, random_signs
 from simulate.modules import projected, sites
 from simulate.modules.sample_parts import (
@@ -53,7 +53,6 @@ from simulate.objectives.head_products import head_product
 from simulate.spectra import Estimate
 
 Matrix = Literal["hessian", "gauss_newton"]
-Floats = NDArray[np.float64]
 
 Pairs = Sequence[tuple[Sequence[Tensor], Tensor]]
 """Vectors w, and the vector v, of the forms w' H_i v."""

@@ -17,14 +17,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from simulate._checks import Floats
 from simulate.modules.empirical_kernel import kernel_of, outputs_alone
-
-Floats = NDArray[np.float64]
 
 
 class Scales(NamedTuple):

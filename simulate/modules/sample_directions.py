@@ -27,8 +27,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from simulate import _checks, _memory
+from simulate._checks import Floats
 from simulate.lanczos.precision import in_full_precision
-from simulate.lanczos.rows import Floats, numbers
+from simulate.lanczos.rows import numbers
 from simulate.modules.sample_grams import SampleGrams
 from simulate.modules.sample_parts import SamplePart, finite_derivatives, parameter_columns, parts
 from simulate.objectives import Objective

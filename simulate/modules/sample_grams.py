@@ -26,11 +26,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from simulate._checks import Floats
 from simulate.lanczos.rows import row_lengths
 from simulate.modules import sites
 from simulate.modules.sample_parts import Pair, finite_derivatives, parts
@@ -52,9 +51,9 @@ class SampleGrams(NamedTuple):
         Sum of the squares of the eigenvalues.
     """
 
-    traces: NDArray[np.float64]
-    largest: NDArray[np.float64]
-    squares: NDArray[np.float64]
+    traces: Floats
+    largest: Floats
+    squares: Floats
 
 
 def trace_gauss_newton(objective: Objective) -> float:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from simulate._checks import Floats
 from simulate.monte_carlo.devices import own_gpu
 from simulate.monte_carlo.points import Point
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 BLOCK = 16
 """Replicates in a block; the sample sizes at interim looks are multiples, so a block never depends on the look."""
 
-Scores = dict[str, NDArray[np.float64]]
+Scores = dict[str, Floats]
 """One array per named score, of shape (replicates,) or, for a vector, (replicates, components)."""
 
 

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from simulate._checks import Floats
 from simulate.eigenvalues import extremes
 from simulate.lanczos import Operator, Product
 from simulate.lanczos.gauss import chains
-from simulate.lanczos.rows import Floats, numbers
+from simulate.lanczos.rows import numbers
 from simulate.modules.sample_directions import OWN, SampleStatistics, pair_means, require_orthonormal
 from simulate.perceptrons.sample_products import Samples
 

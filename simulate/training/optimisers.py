@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from simulate import _checks
+from simulate._checks import Floats
 from simulate.monte_carlo import Block
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Floats = NDArray[np.float64]
 
 _FLAT = 1e-12
 """Directions with less curvature relative to the largest count as flat; the error of the limit is N times this."""
