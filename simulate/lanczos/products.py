@@ -14,6 +14,7 @@ from torch import Tensor
 
 from simulate import _checks, _memory
 from simulate.lanczos.precision import in_full_precision
+from simulate.lanczos.rows import identity
 
 EXHAUSTED = 64
 """A remainder below this many roundings of the products is rounding: a start has reached all it can."""
@@ -276,7 +277,7 @@ class Operator:
         # at the peak: the identity, the rows, and their mean with the transpose
         what, needed = f"the {self.dim} rows of the matrix", 3 * size * self.dim**2
         _memory.require_free("matrix", needed, what, device=self.device, advice="use products")
-        rows = self(torch.eye(self.dim, dtype=self.dtype, device=self.device))
+        rows = self(identity(self.dim, self))
         return (rows + rows.mT) / 2
 
     def _like(self, product: Product) -> Operator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +13,11 @@ from simulate._checks import Floats
 
 _TERMS = 1 << 14
 """Most terms of a sum in single precision on a CPU: a hundred million make a length wrong by half a per cent."""
+
+
+def identity(size: int, like: Any) -> Tensor:
+    """Return the identity matrix in the type and on the device of a tensor, or of what has both."""
+    return torch.eye(size, dtype=like.dtype, device=like.device)
 
 
 def row_lengths(rows: Tensor) -> Tensor:

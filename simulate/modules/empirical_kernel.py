@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate import _memory
+from simulate.lanczos.rows import identity
 from simulate.modules import site_gradients, sites
 from simulate.modules.sample_parts import finite_derivatives
 from simulate.modules.site_gradients import Use
@@ -111,7 +112,7 @@ def _add_by_sites(total: Tensor, outputs: Tensor, found: Sequence[Site], samples
     what = f"the derivatives of {count} outputs of {samples} samples"
     needed = held * outputs.element_size()
     _memory.require_free("inputs", needed, what, device=outputs.device, advice="use fewer samples")
-    units = torch.eye(count, dtype=outputs.dtype, device=outputs.device).view(count, 1, *outputs.shape[1:])
+    units = identity(count, outputs).view(count, 1, *outputs.shape[1:])
     nudges = [site.nudge for site in found]
     # no sample sees another, so one backward pass serves one output of all samples
     steep = zip(*(slopes(outputs, nudges, unit.expand_as(outputs)) for unit in units), strict=True)

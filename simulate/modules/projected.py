@@ -25,6 +25,7 @@ from torch.nn import grad
 
 from simulate import _memory, operators
 from simulate.lanczos.precision import in_full_precision
+from simulate.lanczos.rows import identity
 from simulate.modules import sites
 from simulate.modules.homogeneous import Terms
 from simulate.modules.sample_parts import parameter_columns, rows_by_sample
@@ -253,7 +254,7 @@ def _tangents(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
 def _tangents_by_jacobian(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
     """Return the changes of the outputs from one backward pass for each output of a sample."""
     flat = part.outputs.reshape(part.size, -1)
-    units = torch.eye(flat.shape[1], dtype=flat.dtype, device=flat.device)
+    units = identity(flat.shape[1], flat)
     rows = _several_slopes([flat], part.nudges, ([unit.expand_as(flat)] for unit in units), len(units))
     total = changes[0].new_zeros(part.size, changes[0].shape[1], len(units))
     for change, *row in zip(changes, *rows, strict=True):

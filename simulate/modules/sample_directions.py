@@ -29,7 +29,7 @@ from torch.nn import functional
 from simulate import _checks, _memory
 from simulate._checks import Floats
 from simulate.lanczos.precision import in_full_precision
-from simulate.lanczos.rows import numbers
+from simulate.lanczos.rows import identity, numbers
 from simulate.modules.sample_grams import SampleGrams
 from simulate.modules.sample_parts import SamplePart, finite_derivatives, parameter_columns, parts
 from simulate.objectives import Objective
@@ -320,7 +320,7 @@ def _eigenvectors(
 
 def require_orthonormal(basis: Tensor) -> None:
     """Raise unless the vectors (k, dim) are orthonormal."""
-    unit = torch.eye(len(basis), dtype=basis.dtype, device=basis.device)
+    unit = identity(len(basis), basis)
     if not torch.allclose(basis @ basis.mT, unit, atol=1e-4):
         error = float((basis @ basis.mT - unit).abs().max())
         raise ValueError(f"vectors must be orthonormal to 1e-4, got an error of {error:.2g}")

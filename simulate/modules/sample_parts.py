@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from simulate import _memory
+from simulate.lanczos.rows import identity
 from simulate.modules import site_gradients, sites
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
@@ -114,19 +115,19 @@ class Outer:
         count = self.slope.shape[1]
         if not isinstance(self._bend, SoftmaxCurvature):  # a loss of every output by itself
             values = self.bent(torch.ones_like(self.slope[part]), part)
-            units = units_of(count, values).expand(len(values), -1, -1)
+            units = identity(count, values).expand(len(values), -1, -1)
             yield from ((values[:, some], units[..., some]) for some in cuts(count, most))
             return
         for some in cuts(max(1, self._shape[1] - 1), most):
             values, vectors = self._bend.factors_by_place(part, some)
             for place, own in enumerate(vectors.unbind(1)):
                 if values.shape[1] > 1:  # zero at the other places
-                    own = own[:, :, None] * units_of(values.shape[1], own)[place, :, None]
+                    own = own[:, :, None] * identity(values.shape[1], own)[place, :, None]
                 yield values[:, place] / self._share, own.reshape(len(own), count, -1)
 
     def blocks(self, part: slice) -> Tensor:
         """Return the second derivatives (n, m, m) of some of the samples."""
-        units, likes = units_of(self.slope.shape[1], self.slope), self.slope[part]
+        units, likes = identity(self.slope.shape[1], self.slope), self.slope[part]
         return torch.stack([self.bent(unit.expand_as(likes), part) for unit in units], dim=1)
 
     def _require_uncoupled(self) -> None:
@@ -141,11 +142,6 @@ class Outer:
                     "loss must be a sum or mean of what every sample adds, got one that couples samples;"
                     " use an estimate such as spectra.trace"
                 )
-
-
-def units_of(count: int, like: Tensor) -> Tensor:
-    """Return unit vectors (count, count)."""
-    return torch.eye(count, dtype=like.dtype, device=like.device)
 
 
 def outer_of(objective: Objective, batch: Batch) -> Outer:
@@ -257,9 +253,7 @@ def _eigen(blocks: Tensor) -> tuple[Tensor, Tensor]:
     diagonal = blocks.diagonal(dim1=1, dim2=2)
     # for losses that sum over outputs, such as the squared error: a decomposition of many outputs takes minutes
     if int(blocks.count_nonzero()) == int(diagonal.count_nonzero()):
-        return diagonal, torch.eye(blocks.shape[1], dtype=blocks.dtype, device=blocks.device).expand_as(
-            blocks
-        )
+        return diagonal, identity(blocks.shape[1], blocks).expand_as(blocks)
     return torch.linalg.eigh(blocks)
 
 

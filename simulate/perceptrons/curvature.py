@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from simulate import _checks
+from simulate.lanczos.rows import identity
 from simulate.modules import softmax
 from simulate.modules.homogeneous import Homogeneous, Terms
 from simulate.networks import Weights
@@ -312,8 +313,7 @@ def _orthonormalise(matrix: Tensor, others: Tensor | float = 0.0) -> Tensor:
     parts = matrix.split(4096)
     gram = torch.stack([part.T @ part for part in parts]).double().sum(0) + others
     upper = torch.linalg.cholesky(gram, upper=True)
-    identity = torch.eye(len(upper), dtype=upper.dtype, device=upper.device)
-    inverse = torch.linalg.solve_triangular(upper, identity, upper=True).to(matrix.dtype)
+    inverse = torch.linalg.solve_triangular(upper, identity(len(upper), upper), upper=True).to(matrix.dtype)
     for part in parts:
         part.copy_(part @ inverse)
     return matrix

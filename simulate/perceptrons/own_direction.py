@@ -22,7 +22,7 @@ from simulate._checks import Floats
 from simulate.eigenvalues import extremes
 from simulate.lanczos import Operator, Product
 from simulate.lanczos.gauss import chains
-from simulate.lanczos.rows import numbers
+from simulate.lanczos.rows import identity, numbers
 from simulate.modules.sample_directions import OWN, SampleStatistics, pair_means, require_orthonormal
 from simulate.perceptrons.sample_products import Samples
 
@@ -249,7 +249,7 @@ def _along_own(part: Samples, own: Tensor, vectors: Tensor) -> tuple[Tensor, Ten
 
 def _pairs_by_decomposition(part: Samples) -> TopPairs:
     """Return top pairs by decomposition of the matrices in the coordinates of the samples."""
-    unit = torch.eye(part.coordinates, dtype=part.dtype, device=part.device).expand(1, part.size, -1, -1)
+    unit = identity(part.coordinates, part).expand(1, part.size, -1, -1)
     matrices = part.apply(unit)[0]
     values, vectors = torch.linalg.eigh((matrices + matrices.mT) / 2)
     return TopPairs(values[:, -1], vectors[:, :, -1], torch.zeros_like(values[:, -1]))

@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from simulate import _checks, activations
+from simulate.lanczos.rows import identity
 from simulate.modules import softmax
 from simulate.perceptrons import _flat
 
@@ -69,8 +70,7 @@ class Samples(ABC):
 
     def inner(self) -> Tensor:
         """Return the matrices K_i, with the same Frobenius norms as H_i: (g, B, D, D)."""
-        unit = torch.eye(self.coordinates, dtype=self.dtype, device=self.device)
-        return self.apply(unit.expand(self.groups, self.size, -1, -1))
+        return self.apply(identity(self.coordinates, self).expand(self.groups, self.size, -1, -1))
 
     @abstractmethod
     def matrices(self, inner: Tensor, *, ordered: bool = True) -> Tensor:

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from simulate.activations import ActivationLike, Nonlinearity, by_layer
+from simulate.lanczos.rows import identity
 from simulate.objectives.batches import cuts
 from simulate.wide.signals import Network, WideNetwork, forward
 
@@ -146,9 +147,7 @@ def batch_normed_gram(network: WideNetwork, activation: ActivationLike) -> Tenso
     n, samples, outputs = signals.outputs.shape
     # 1 is the square of the derivative by the bias
     last = _overlap(signals.activations[-1]) + 1.0
-    total = (
-        torch.eye(outputs, dtype=last.dtype, device=last.device)[:, None, :, None] * last[:, None, :, None]
-    )
+    total = identity(outputs, last)[:, None, :, None] * last[:, None, :, None]
     if network.depth > 1:
         total = total + _hidden_layers_gram(network, by_layer(activation, network.depth - 1), signals)
     return total.reshape(n, outputs, samples, outputs, samples).transpose(2, 3)

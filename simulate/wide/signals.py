@@ -17,6 +17,7 @@ from torch import Tensor
 
 from simulate import _checks
 from simulate.activations import ActivationLike, by_layer
+from simulate.lanczos.rows import identity
 from simulate.monte_carlo import Block
 from simulate.wide.few_signals import LazyNetwork
 
@@ -149,9 +150,8 @@ def backward(
     phis = by_layer(activation, network.depth - 1)
     outputs = preactivations[-1]
     n, samples, classes = outputs.shape
-    identity = torch.eye(classes, dtype=outputs.dtype, device=outputs.device)
     # one row stands for all samples while their derivatives are the same
-    delta = identity[None, :, None, :].expand(n, classes, 1, classes)
+    delta = identity(classes, outputs)[None, :, None, :].expand(n, classes, 1, classes)
     for layer in range(network.depth, 0, -1):
         if layer < network.depth:
             slope = phis[layer - 1].derivative(preactivations[layer - 1])
