@@ -23,8 +23,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -53,6 +52,7 @@ from simulate.objectives.head_products import head_product
 from simulate.spectra import Estimate
 
 Matrix = Literal["hessian", "gauss_newton"]
+_Way = Literal["head", "sites", "parameters"]
 
 Pairs = Sequence[tuple[Sequence[Tensor], Tensor]]
 """Vectors w, and the vector v, of the forms w' H_i v."""
@@ -170,7 +170,7 @@ def total_variance(
     """
     probes, rng = probe_count(probes), _checks.generator(seed)
     _require_several(objective)
-    if _has_head(objective) or sites.by_sample(objective):
+    if _way(objective) != "parameters":
         each = torch.finfo(objective.dtype).bits // 8 + 2 * 8  # signs, and sums of a batch and of all
         sizes = (
             len(range(*some.indices(probes)))
@@ -248,58 +248,23 @@ def _require_several(objective: Objective) -> None:
 # --- whatever the method ------------------------------------------------------------------------------------------
 
 
-class _Method(NamedTuple):
-    """One method to evaluate the matrices of a batch; the last argument says whether it is the Hessian.
-
-    Attributes
-    ----------
-    forms
-        w' H_i v for every w of every pair with its v, (N, k).
-    lengths
-        Sums over the samples of |H_i v|^2 and of H_i v for every vector, (k,) and (k, dim).
-    """
-
-    forms: Callable[[Objective, Batch, Pairs, bool], Tensor]
-    lengths: Callable[[Objective, Batch, Sequence[Tensor], bool], tuple[Tensor, Tensor]]
-
-
-def _method_for(objective: Objective) -> _Method:
-    if _has_head(objective):
-        return _Method(partial(_forms_of, _products_by_head), partial(_lengths_of, _products_by_head))
-    if not sites.by_sample(objective):
-        return _BY_PARAMETERS
-    return _Method(
-        _with_fallback(_forms_at_sites, _BY_PARAMETERS.forms),
-        _with_fallback(_lengths_at_sites, _BY_PARAMETERS.lengths),
-    )
-
-
-def _has_head(objective: Objective) -> bool:
-    """Whether logits are taken by chunks of positions, as derivatives by all of them would hold several copies."""
-    return not objective.training and objective.head_of(objective.few()) is not None
-
-
-def _with_fallback(at_sites: Callable[..., Any], by_parameters: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the first function, with the second as fallback if parameters act elsewhere for some of the samples."""
-
-    def part(*arguments: Any) -> Any:
-        try:
-            return at_sites(*arguments)
-        except sites.ElsewhereError:
-            return by_parameters(*arguments)
-
-    return part
+def _way(objective: Objective) -> _Way:
+    """Return what the matrices of the samples are taken by."""
+    # derivatives by all logits would hold several copies of them, chunks of positions do not
+    if not objective.training and objective.head_of(objective.few()) is not None:
+        return "head"
+    return "sites" if sites.by_sample(objective) else "parameters"
 
 
 def _forms(objective: Objective, pairs: Pairs, matrix: str) -> Floats:
-    full, method = _is_hessian(matrix), _method_for(objective)
+    full, way = _is_hessian(matrix), _way(objective)
     count = sum(len(left) for left, _ in pairs)
     found = [torch.zeros(0, count, dtype=torch.float64)]
     vectors = [v for left, right in pairs for v in (*left, right)]
     with objective.ranks.together("samples", vectors=vectors), objective.measured():
         for batch in separate_batches(objective):
             if batch.factor:
-                found.append(finite_derivatives(method.forms(objective, batch, pairs, full)))
+                found.append(finite_derivatives(_batch_forms(objective, batch, pairs, full, way)))
             else:
                 # all samples are ignored: their loss would be a mean over nothing
                 found.append(torch.zeros(rows(batch.targets), count, dtype=torch.float64))
@@ -308,18 +273,54 @@ def _forms(objective: Objective, pairs: Pairs, matrix: str) -> Floats:
 
 def _variances_along(objective: Objective, vectors: Sequence[Tensor], matrix: str) -> Floats:
     """Return `variance_along` for each vector; shared work is done once for all of them."""
-    full, count, method = _is_hessian(matrix), objective.rows, _method_for(objective)
+    full, count, way = _is_hessian(matrix), objective.rows, _way(objective)
     squares, sums = _zero_sums(objective, vectors)
     with objective.ranks.together("samples", vectors=vectors), objective.measured():
         for batch in separate_batches(objective):
             if batch.factor:
-                found, products = method.lengths(objective, batch, vectors, full)
+                found, products = _batch_lengths(objective, batch, vectors, full, way)
                 squares += finite_derivatives(found)
                 sums += finite_derivatives(products)
     squares, sums = objective.ranks.total(squares), objective.ranks.total(sums)
     means = torch.stack([(total / count).square().sum() for total in sums])
     # a difference that cancels where samples hardly differ: rounding may leave less than zero
     return ((squares - count * means) / (count - 1)).clamp(min=0).cpu().numpy()
+
+
+def _batch_forms(objective: Objective, batch: Batch, pairs: Pairs, full: bool, way: _Way) -> Tensor:
+    """Return w' H_i v for every w of every pair with its v, (N, k); `full` for the Hessian."""
+    if way == "head":
+        products = _products_by_head(objective, batch, [right for _, right in pairs], full)
+        return torch.stack([_forms_of(each.double(), pairs) for each in products])
+    if way == "sites":
+        try:
+            return _forms_at_sites(objective, batch, pairs, full)
+        except sites.ElsewhereError:  # for some of the samples
+            pass
+    return _forms_by_parameters(objective, batch, pairs, full)
+
+
+def _forms_of(products: Tensor, pairs: Pairs) -> Tensor:
+    return torch.stack(
+        [w.double() @ own for (left, _), own in zip(pairs, products, strict=True) for w in left]
+    )
+
+
+def _batch_lengths(
+    objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool, way: _Way
+) -> tuple[Tensor, Tensor]:
+    """Return the sums over the samples of |H_i v|^2, (k,), and of H_i v, (k, dim), for every vector."""
+    if way == "sites":
+        try:
+            return _lengths_at_sites(objective, batch, vectors, full)
+        except sites.ElsewhereError:
+            pass
+    products = _products_by_head if way == "head" else _products_by_gradients
+    squares, sums = _zero_sums(objective, vectors)
+    for each in products(objective, batch, vectors, full):
+        squares += each.double().square().sum(1)
+        sums += each
+    return squares, sums
 
 
 def _zero_sums(objective: Objective, vectors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -329,34 +330,14 @@ def _zero_sums(objective: Objective, vectors: Sequence[Tensor]) -> tuple[Tensor,
 
 # --- by products of one sample after the other --------------------------------------------------------------------
 
-Products = Callable[[Objective, Batch, Sequence[Tensor], bool], Iterator[Tensor]]
-"""Yields H_i v for every vector v, (k, dim), sample by sample."""
-
-
-def _lengths_of(
-    products: Products, objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
-) -> tuple[Tensor, Tensor]:
-    squares, sums = _zero_sums(objective, vectors)
-    for each in products(objective, batch, vectors, full):
-        squares += each.double().square().sum(1)
-        sums += each
-    return squares, sums
-
-
-def _forms_of(products: Products, objective: Objective, batch: Batch, pairs: Pairs, full: bool) -> Tensor:
-    found = [
-        torch.stack(
-            [w.double() @ own for (left, _), own in zip(pairs, each.double(), strict=True) for w in left]
-        )
-        for each in products(objective, batch, [right for _, right in pairs], full)
-    ]
-    return torch.stack(found)
-
 
 def _products_by_head(
     objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
 ) -> Iterator[Tensor]:
-    """Yield the products by chunks of logits; those of all samples cost as much as one product with all data."""
+    """Yield H_i v for every vector v, (k, dim), sample by sample, by chunks of logits.
+
+    Those of all samples cost as much as one product with all data.
+    """
     head = objective.head_of(batch)
     for i in range(rows(batch.targets)):
         part = batch.part(slice(i, i + 1))
@@ -372,6 +353,7 @@ def _products_by_head(
 def _products_by_gradients(
     objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
 ) -> Iterator[Tensor]:
+    """Yield H_i v for every vector v, (k, dim), sample by sample."""
     outer, leaves = outer_of(objective, batch), objective.leaves
     for i in range(rows(batch.targets)):
         part = slice(i, i + 1)
@@ -425,9 +407,6 @@ def _graph_bytes(objective: Objective, inputs: Any) -> int:
     return max(3 * size - 3 * sum(leaf.nbytes for leaf in objective.leaves), 1)
 
 
-_BY_PARAMETERS = _Method(_forms_by_parameters, partial(_lengths_of, _products_by_gradients))
-
-
 # --- at the sites -------------------------------------------------------------------------------------------------
 # A layer with input h and derivative delta of the loss by its output has delta h' for its part of the gradient of a
 # sample. Along a direction both change, and the part of H_i v is (changed delta) h' + delta (changed h)'.
@@ -445,9 +424,7 @@ class _Change(NamedTuple):
 def _lengths_at_sites(
     objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the sums of |H_i v|^2, (k,), and of H_i v, (k, dim), over a batch for every vector."""
-    squares = torch.zeros(len(vectors), dtype=torch.float64, device=objective.device)
-    sums = torch.zeros(len(vectors), objective.dim, dtype=torch.float64, device=objective.device)
+    squares, sums = _zero_sums(objective, vectors)
     leaves = objective.leaves
     for derivatives, samples in _site_derivatives(objective, batch, full, 2):
         for k, vector in enumerate(vectors):
@@ -460,7 +437,6 @@ def _lengths_at_sites(
 
 
 def _forms_at_sites(objective: Objective, batch: Batch, pairs: Pairs, full: bool) -> Tensor:
-    """Return the entries w' H_i v for every w of every pair, (N, k)."""
     found = list[Tensor]()
     lefts = [
         [torch.stack(part) for part in zip(*map(objective.split, left), strict=True)] for left, _ in pairs
