@@ -24,7 +24,7 @@ from simulate.factors import kfac
 from simulate.lanczos.gauss import recurrence
 from simulate.modules.diagonals import gauss_newton_diagonal
 from simulate.modules.empirical_kernel import empirical_kernel
-from simulate.modules.projected import projected_terms
+from simulate.modules.projected import projected
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.networks import LENET_300_100, LeNet5, Mlp, Vgg
 from simulate.objectives import Objective
@@ -262,7 +262,7 @@ def times(matrix: Any, vector: Tensor, columns: int | None = None) -> Call:
 
 
 def _projected(case: Case) -> Call:
-    return lambda: torch.stack(tuple(projected_terms(case.objective, case.frame)))[..., :COLUMNS]
+    return lambda: torch.stack(tuple(projected(case.objective, case.frame)))[..., :COLUMNS]
 
 
 def _largest(count: int) -> Callable[[Case], Call]:
@@ -297,7 +297,7 @@ OURS = (
         lambda case: times(gauss_newton(case.objective), case.vector),
     ),
     Way("columns", "operators.hessian", lambda case: times(hessian(case.objective), case.block, COLUMNS)),
-    Way("projected", "projected.projected_terms", _projected),
+    Way("projected", "projected.projected", _projected),
     Way("eigenvalue", "eigenvalues.extremes", _largest(1)),
     Way("eigenvalues", "eigenvalues.extremes", _largest(EIGENVALUES)),
     Way("density", "the recurrence of spectra.density", _density),

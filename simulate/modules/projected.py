@@ -16,7 +16,6 @@ which has most of the parameters, cost one matrix product, and no derivative by 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -42,23 +41,13 @@ _BYTES = 1 << 28
 """Most bytes of changes at the sites held at once."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Projected(Result):
-    """Curvature along the d columns of a frame R.
+class Projected(Result, Terms):
+    """Curvature along the d columns of a frame R: R'GR of the Gauss-Newton matrix, R'HtR of the rest of the Hessian."""
 
-    Attributes
-    ----------
-    g_term, h_term
-        R'GR of the Gauss-Newton matrix and R'HtR of the rest of the Hessian, (d, d).
-    """
+    __slots__ = ()
 
-    g_term: Tensor
-    h_term: Tensor
-
-    @property
-    def hessian(self) -> Tensor:
-        """R'HR, the sum of both."""
-        return self.g_term + self.h_term
+    def _record(self) -> Mapping[str, Tensor]:
+        return self._asdict()
 
     def _headline(self) -> str:
         trace, norm = float(self.hessian.trace()), float(self.hessian.norm())
@@ -79,31 +68,7 @@ class Projected(Result):
 
 
 def projected(objective: Objective, frame: Any) -> Projected:
-    """Return the Hessian and its two terms along the columns of a frame, as one result; see `projected_terms`.
-
-    Parameters
-    ----------
-    objective
-        Loss of a model on data.
-    frame
-        R of shape (dim, d), any matrix; its rows are ordered as the flat parameters.
-
-    Examples
-    --------
-    >>> x, weight = torch.tensor([[1.0, 2.0], [3.0, -1.0]]).double(), torch.zeros(1, 2).double()
-    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
-    >>> projected(line, [[1.0], [1.0]])
-    Projected: R'HR along 1 directions, trace 13, Frobenius norm 13
-    Hessian  Gauss-Newton  H-term
-         13            13       0
-    """
-    require_objective("projected", objective)
-    terms = projected_terms(objective, frame)
-    return Projected(g_term=terms.g_term, h_term=terms.h_term)
-
-
-def projected_terms(objective: Objective, frame: Any) -> Terms:
-    """Return Gauss-Newton matrix and H-term along the columns of a frame.
+    """Return the Gauss-Newton matrix and the H-term, whose sum is the Hessian, along the columns of a frame.
 
     Parameters
     ----------
@@ -128,28 +93,25 @@ def projected_terms(objective: Objective, frame: Any) -> Terms:
 
     Examples
     --------
-    >>> model = nn.Linear(2, 3, dtype=torch.float64)
-    >>> objective = Objective(model, (torch.eye(2), torch.tensor([0, 2])), nn.CrossEntropyLoss())
-    >>> terms = projected_terms(objective, torch.eye(9, 4))
-    >>> terms.g_term.shape, bool(terms.h_term.any())  # linear in the parameters
-    (torch.Size([4, 4]), False)
+    >>> x, weight = torch.tensor([[1.0, 2.0], [3.0, -1.0]]).double(), torch.zeros(1, 2).double()
+    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
+    >>> projected(line, [[1.0], [1.0]])
+    Projected: R'HR along 1 directions, trace 13, Frobenius norm 13
+    Hessian  Gauss-Newton  H-term
+         13            13       0
     """
+    require_objective("projected", objective)
     with in_full_precision():
         columns = parameter_columns(objective, "frame", frame)
-        covered = sites.by_sample(objective)
-        found = _terms_at_sites(objective, columns) if covered else None
-        found = found or _terms_by_products(objective, columns)
+        found = _terms_at_sites(objective, columns) if sites.by_sample(objective) else None
+        if found is None:  # parameters act elsewhere, at least for some of the samples
+            matrices = operators.gauss_newton(objective), operators.h_term(objective)
+            found = [columns.mT @ (matrix @ columns) for matrix in matrices]
         if not all(bool(m.isfinite().all()) for m in found):
             raise ValueError(
                 "frame must be finite and small enough for its products not to overflow, got NaN or infinity"
             )
-        return Terms(*((m + m.mT) / 2 for m in found))
-
-
-def _terms_by_products(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor]:
-    matrices = operators.gauss_newton(objective), operators.h_term(objective)
-    g_term, h_term = (columns.mT @ (matrix @ columns) for matrix in matrices)
-    return g_term, h_term
+        return Projected(*((m + m.mT) / 2 for m in found))
 
 
 # --- by the sites -------------------------------------------------------------------------------------------------

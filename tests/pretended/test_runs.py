@@ -12,7 +12,7 @@ from benchmarks.pretend import NAME, POSSIBLE, Trial, pretended, tried
 from benchmarks.pretend.__main__ import complaint
 from benchmarks.pretend.trials import Drawn, drawn
 from simulate import eigenvalues, operators
-from simulate.modules.projected import projected_terms
+from simulate.modules.projected import projected
 from simulate.modules.sample_directions import sample_directions
 from simulate.monte_carlo import Block, Point
 from verify.practice import loading, measure, plan
@@ -174,7 +174,7 @@ def test_eigenvalues_frames_and_own_directions_are_found_on_the_device() -> None
         objective, rng = problem.objective, np.random.default_rng(0)
         top = eigenvalues.extremes(operators.gauss_newton(objective), rng, largest=2)
         frame = torch.linalg.qr(torch.from_numpy(rng.standard_normal((objective.dim, 4))))[0]
-        terms = projected_terms(objective, frame.to(objective.device))
+        terms = projected(objective, frame.to(objective.device))
         vectors = torch.from_numpy(np.ascontiguousarray(top.vectors)).to(objective.device)
         own = sample_directions(objective, vectors, rng, probes=3).statistics
         return [top.values, terms.hessian.cpu().numpy(), own.largest, own.background, own.spread]

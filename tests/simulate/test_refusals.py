@@ -18,7 +18,7 @@ from simulate.matrices import ensembles, noise, populations, reduced
 from simulate.modules.empirical_kernel import empirical_kernel
 from simulate.modules.hessian_variance import quadratic_forms, total_variance, variance_along
 from simulate.modules.logit_kernel import logit_kernel
-from simulate.modules.projected import projected_terms
+from simulate.modules.projected import projected
 from simulate.modules.sample_directions import sample_directions
 from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.monte_carlo import Point, open_executor, run_block
@@ -452,7 +452,7 @@ BEYOND = [
     (lambda: logit_kernel(MODEL, X), "the inner products of 11 samples"),
     (lambda: quadratic_forms(net(), FRAME), "the derivatives of one sample"),
     (lambda: trace_gauss_newton(net()), "the derivatives of one sample"),
-    (lambda: projected_terms(net(), FRAME), "2 directions, apart by parameters"),
+    (lambda: projected(net(), FRAME), "2 directions, apart by parameters"),
     (lambda: operators.hessian(net()) @ FRAME, "the derivatives of .* smaller chunk"),
     (lambda: operators.hessian(net()).dense(), "use products"),
     (lambda: kfac(net()), "the factors of all layers"),

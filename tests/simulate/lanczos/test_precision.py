@@ -19,7 +19,7 @@ from simulate.factors import ekfac, kfac
 from simulate.lanczos import solve
 from simulate.lanczos.precision import in_full_precision
 from simulate.modules.hessian_variance import total_variance
-from simulate.modules.projected import projected_terms
+from simulate.modules.projected import projected
 from simulate.modules.sample_directions import sample_directions
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton, hessian
@@ -167,7 +167,7 @@ def measurements() -> dict[str, Callable[[], Any]]:
         "products": lambda: (hessian(objective) @ frame, gauss_newton(objective) @ frame[:, 0]),
         "eigenvalues": lambda: extremes(hessian(objective), rng, largest=2),
         "density": lambda: density(gauss_newton(objective), rng, x=[0.0, 1.0], width=0.1, probes=2, steps=4),
-        "frame": lambda: projected_terms(objective, frame),
+        "frame": lambda: projected(objective, frame),
         "directions": lambda: sample_directions(objective, frame[:, :1], rng, probes=2),
         "variance": lambda: total_variance(objective, rng, probes=2),
         "factors": lambda: [made(objective) for made in (kfac, ekfac)],

@@ -13,7 +13,6 @@ from simulate.modules import projected, sample_parts, site_gradients, sites
 from simulate.modules.diagonals import gauss_newton_diagonal, hessian_diagonal
 from simulate.modules.empirical_kernel import empirical_kernel
 from simulate.modules.hessian_variance import bilinear_forms, quadratic_forms, variance_along
-from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.objectives import Objective
 from simulate.objectives.batches import joined
@@ -140,7 +139,7 @@ LAWS = {
 }  # fmt: skip
 for _count in (2, 4):
     LAWS[f"along {_count} columns"] = (
-        lambda o, k=_count: torch.stack([*projected_terms(o, columns(o.dim, k))]),
+        lambda o, k=_count: torch.stack([*projected.projected(o, columns(o.dim, k))]),
         lambda d, k=_count: torch.stack([along(d.gauss_newton, k), along(d.hessian - d.gauss_newton, k)]),
     )
 OF_SAMPLES = {}
@@ -296,7 +295,7 @@ ASKED = {
     "left": lambda o, v: bilinear_forms(o, v, torch.ones(o.dim)),
     "right": lambda o, v: bilinear_forms(o, torch.ones(o.dim, 1), v[:, 0] if v.numel() else v),
     "vector": lambda o, v: variance_along(o, v[:, 0] if v.numel() else v),
-    "frame": projected_terms,
+    "frame": projected.projected,
 }
 
 

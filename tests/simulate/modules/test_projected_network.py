@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
 from simulate.modules import projected_network
-from simulate.modules.projected import projected_terms
+from simulate.modules.projected import projected
 from simulate.modules.projected_network import ProjectedNetwork
 from simulate.networks import Mlp
 from simulate.objectives import Objective, derivatives
@@ -71,7 +71,7 @@ def test_terms_are_those_of_the_scaled_loss(alpha: float, temperature: float) ->
             p.mul_(alpha)
     loss = nn.functional.cross_entropy
     scaled = Objective(model, (images(), LABELS), lambda z, y: loss(z / temperature, y))
-    for term, expected in zip(terms, projected_terms(scaled, frame), strict=True):
+    for term, expected in zip(terms, projected(scaled, frame), strict=True):
         assert_allclose(term, expected, rtol=1e-11, atol=1e-13)
 
 
@@ -95,7 +95,7 @@ def test_convolutions_of_few_places_and_of_many_have_the_same_derivatives(
     )
     turned = ProjectedNetwork(model, images(), LABELS, frame)
     assert_allclose(net.second_derivatives, turned.second_derivatives, rtol=1e-12, atol=1e-12)
-    expected = projected_terms(Objective(model, (images(), LABELS), nn.CrossEntropyLoss()), frame).hessian
+    expected = projected(Objective(model, (images(), LABELS), nn.CrossEntropyLoss()), frame).hessian
     assert_allclose(net.terms().hessian, expected, rtol=1e-10, atol=1e-12)
 
 

@@ -16,7 +16,7 @@ from simulate.eigenvalues import extremes
 from simulate.factors.kronecker import kfac
 from simulate.modules import diagonals, hessian_variance
 from simulate.modules.empirical_kernel import kernel_of
-from simulate.modules.projected import projected_terms
+from simulate.modules.projected import projected
 from simulate.modules.sample_directions import SampleDirections, sample_directions
 from simulate.objectives import Objective
 from tests.simulate.objectives.losses import network
@@ -91,7 +91,7 @@ def measured(of: Objective) -> dict[str, Any]:
         "variance": hessian_variance.total_variance(of, rng, probes=2).value,
         "heavy": directions.heavy,
         "samples' forms": directions.forms,
-        "projected": torch.stack(tuple(projected_terms(of, vectors.mT))),
+        "projected": torch.stack(tuple(projected(of, vectors.mT))),
         "kfac": kfac(of) @ vectors.mT,
     }
 

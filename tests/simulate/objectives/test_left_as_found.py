@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from simulate import operators
 from simulate.modules.hessian_variance import quadratic_forms, total_variance, variance_along
 from simulate.modules.logit_derivatives import logit_derivatives
-from simulate.modules.projected import projected_terms
+from simulate.modules.projected import projected
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.objectives import Objective
 from simulate.objectives.objective import require_deterministic
@@ -26,7 +26,7 @@ MEASUREMENTS = {
     "gradient": Objective.gradient,
     "hessian": lambda o: operators.hessian(o) @ torch.ones(o.dim),
     "fisher": lambda o: operators.fisher(o) @ torch.ones(o.dim),
-    "projected": lambda o: projected_terms(o, torch.ones(o.dim, 2)),
+    "projected": lambda o: projected(o, torch.ones(o.dim, 2)),
     "samples": trace_gauss_newton,
     "trace": trace_hessian,
     "forms": lambda o: quadratic_forms(o, torch.ones(o.dim, 1)),

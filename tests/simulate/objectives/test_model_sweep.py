@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_map
 from simulate.modules.diagonals import gauss_newton_diagonal, hessian_diagonal
 from simulate.modules.empirical_kernel import empirical_kernel
 from simulate.modules.hessian_variance import quadratic_forms, total_variance
-from simulate.modules.projected import projected_terms
+from simulate.modules.projected import projected
 from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.objectives import Objective
 from simulate.objectives.products import Kept
@@ -101,7 +101,7 @@ def check(truth: Differences, objective: Objective, swept: Swept) -> None:
         return
 
     frame = vectors.mT.to(objective.dtype)
-    forms, terms = quadratic_forms(objective, frame), projected_terms(objective, frame)
+    forms, terms = quadratic_forms(objective, frame), projected(objective, frame)
     scale = (dense @ frame.double()).norm()
     for k, v in enumerate(vectors):
         for i in (0, N - 1):

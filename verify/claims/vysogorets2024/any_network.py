@@ -148,7 +148,7 @@ def _operators(net: LabelledNetwork, alpha: float, _: float) -> Along:
 
 def _projected(net: LabelledNetwork, alpha: float, _: float) -> Along:
     objective = trained.perceptron_objective(*net.flat(alpha))
-    return _of_terms(projected.projected_terms(objective, net.along[:, None]))
+    return _of_terms(projected.projected(objective, net.along[:, None]))
 
 
 def _samples(net: LabelledNetwork, alpha: float, _: float) -> Along:

@@ -102,7 +102,7 @@ def latent_hessian(rng: Generator, point: Point) -> Arrays:
     case = drawn(rng, point)
     mixing = torch.from_numpy(rng.standard_normal((point.dim, point.dim))) + 1.0
     frame = frame_of(rng, case, point) @ mixing
-    curved = projected.projected_terms(case.objective(), frame).hessian
+    curved = projected.projected(case.objective(), frame).hessian
     overlaps = torch.linalg.inv(frame.T @ frame)
     return {
         "differences of the gradient": _differences(case, frame, point.step),
