@@ -33,7 +33,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -259,7 +258,7 @@ def extremes(
 
 def _affordable(operator: Operator, count: int, lengths: range) -> int:
     """Return the first number of vectors that fits into memory, besides those of a product or of the result."""
-    item = torch.finfo(operator.dtype).bits // 8
+    item = operator.dtype.itemsize
 
     def needed(kept: int) -> int:
         return (kept * item + max(_WORK * item, 16 * count)) * operator.dim

@@ -344,7 +344,7 @@ def _require_memory(
     for places in multiplied:
         shape = objective.shapes[places[0]]
         numbers += shape[0] ** 2 + (shape[1:].numel() + 1) ** 2
-    size = 3 * numbers * torch.finfo(objective.dtype).bits // 8  # with eigenvectors and a term of the sum
+    size = 3 * numbers * objective.dtype.itemsize  # with eigenvectors and a term of the sum
     what, advice = "the factors of all layers", "leave out the widest layer by parameters="
     _memory.require_free("objective", size, what, device=objective.device, advice=advice)
 

@@ -273,7 +273,7 @@ class Operator:
         ValueError
             If it does not fit into memory.
         """
-        size = torch.finfo(self.dtype).bits // 8
+        size = self.dtype.itemsize
         # at the peak: the identity, the rows, and their mean with the transpose
         what, needed = f"the {self.dim} rows of the matrix", 3 * size * self.dim**2
         _memory.require_free("matrix", needed, what, device=self.device, advice="use products")

@@ -149,7 +149,7 @@ def solve(
         if not bool(columns.isfinite().all()):
             raise ValueError("right must be finite, got NaN or infinity")
         count = columns[0].numel()
-        size = _VECTORS * count * operator.dim * torch.finfo(operator.dtype).bits // 8
+        size = _VECTORS * count * operator.dim * operator.dtype.itemsize
         _memory.require_free(
             "right", size, f"{_VECTORS * count} vectors", device=operator.device, advice="use fewer columns"
         )

@@ -171,7 +171,7 @@ def total_variance(
     probes, rng = probe_count(probes), _checks.generator(seed)
     _require_several(objective)
     if _way(objective) != "parameters":
-        each = torch.finfo(objective.dtype).bits // 8 + 2 * 8  # signs, and sums of a batch and of all
+        each = objective.dtype.itemsize + 2 * 8  # signs, and sums of a batch and of all
         sizes = (
             len(range(*some.indices(probes)))
             for some in cuts(probes, max(1, _HELD // (each * objective.dim)))
@@ -475,7 +475,7 @@ def _bytes_at_sites(objective: Objective, inputs: Any, count: int) -> int:
     _, found = sites.visited(objective, Batch(inputs, (), 0.0))
     numbers = sum((10 + 2 * count) * site.nudge.numel() + 2 * site.inputs.numel() for site in found)
     numbers += sum(numbers_held(site, 2, rows(inputs)) for site in found if not _has_few_rows(site, 1))
-    return numbers * torch.finfo(objective.dtype).bits // 8
+    return numbers * objective.dtype.itemsize
 
 
 class _SiteDerivatives:

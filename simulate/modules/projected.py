@@ -192,7 +192,7 @@ def _samples_at_once(objective: Objective, outputs: Tensor, found: Sequence[Site
     # the changes, the rows of Ht before they are contracted (twice), and what comes back through convolutions
     numbers = sum(3 * site.nudge.numel() for site in found) + 2 * outputs.numel()
     numbers += sum(site.inputs.numel() for site in found if plain_convolution(site.layer))
-    each = -(-count * numbers // len(outputs)) * torch.finfo(objective.dtype).bits // 8
+    each = -(-count * numbers // len(outputs)) * objective.dtype.itemsize
     what = f"the changes of one sample along {count} directions"
     _memory.require_free("frame", each, what, device=objective.device, advice="use fewer columns")
     return max(1, _BYTES // each)

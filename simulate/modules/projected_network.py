@@ -218,4 +218,4 @@ def _samples_at_once(objective: Objective, batch: Batch, count: int) -> int:
     outputs, found = sites.visited(objective, batch.part(slice(0, 1)))
     classes, nudges = outputs.numel(), sum(site.nudge.numel() for site in found)
     numbers = count * (nudges + 3 * sum(site.inputs.numel() for site in found) + classes) + classes * nudges
-    return max(1, _BYTES // (torch.finfo(objective.dtype).bits // 8 * numbers))
+    return max(1, _BYTES // (objective.dtype.itemsize * numbers))

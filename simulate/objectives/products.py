@@ -281,7 +281,7 @@ class Kept:
     def _needed(self, samples: int, each: int, once: int, *, whole: bool = False) -> int:
         """Return the bytes needed for one batch, or twice those for all batches."""
         objective = self._objective
-        once += VECTORS * objective.dim * torch.finfo(objective.dtype).bits // 8
+        once += VECTORS * objective.dim * objective.dtype.itemsize
         return 2 * (objective.own_rows * each + once) if whole else samples * each + once
 
     def _cost(self, batch: Batch, *, trials: int) -> tuple[int, int, int]:
