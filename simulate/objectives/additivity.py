@@ -52,7 +52,6 @@ from simulate.objectives.fingerprints import remembered
 from simulate.objectives.heads import ChunkedObjective, at_few
 from simulate.objectives.loss_function import LossFunction, for_transfer, from_largest_use
 from simulate.objectives.parameters import doubled
-from simulate.objectives.restoring import preserve_state
 from simulate.objectives.soundness import key_of, trusted
 
 SAMPLES = 32
@@ -438,7 +437,7 @@ def model_mixing(objective: LossFunction) -> str:
     batch, sizes = largest_batch(objective), objective.sizes
     if not cuttable(batch.inputs, batch.targets):
         return ""
-    with preserve_state(objective.model, objective.training):
+    with objective.own_mode():
         wanted = [sizes[i] for i in spaced(len(sizes), _SIZES)]
         found = [mixing(asked, batch.part(slice(0, size))) for size in wanted]
     return MIXED if MIXED in found else next(filter(None, found), "")
@@ -466,7 +465,7 @@ def gives_sum(objective: LossFunction) -> bool:
 
 
 def _coupling_in_mode(objective: LossFunction, pieces: Sequence[Piece], *, loss_alone: bool = False) -> str:
-    with preserve_state(objective.model, objective.training):
+    with objective.own_mode():
         return coupling(at_few(objective), pieces, most=objective.pass_size, loss_alone=loss_alone)
 
 

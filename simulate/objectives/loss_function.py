@@ -210,7 +210,7 @@ class LossFunction:
         counted = self._custom_count and self.weight
         return self.sizes, self.pass_size, self.own_rows, self.samples, counted, self.form, *tally.sums
 
-    def standing(self, leaves: Sequence[Tensor], *, needed: bool = True) -> AbstractContextManager[None]:
+    def standing(self, leaves: Sequence[Tensor], *, needed: bool) -> AbstractContextManager[None]:
         """Put the parameters into the module for the duration of a context, if `needed`; see `parameters.in_place`."""
         if self.model is None or not needed:
             return nullcontext()
@@ -307,10 +307,13 @@ class LossFunction:
         factor = self.weight(targets) / self.samples if self.reduction == "mean" else 1.0
         return Batch(inputs, targets, factor)
 
+    def own_mode(self, *, draws: bool = True) -> AbstractContextManager[None]:
+        """Put the model into its mode; afterwards restore all modes and, if anything may draw, the generators."""
+        return (preserve_state if draws else in_mode)(self.model, self.training)
+
     def restored_after_reading(self) -> AbstractContextManager[None]:
         """Restore the generators from which a loader may draw; data in memory draw nothing."""
-        guard = in_mode if isinstance(self.data, tuple | list) else preserve_state
-        return guard(self.model, self.training)
+        return self.own_mode(draws=not isinstance(self.data, tuple | list))
 
     def given(self) -> Iterator[tuple[Any, Any]]:
         """Yield the batches of the data, uncut and without empty ones."""

@@ -22,7 +22,7 @@ from simulate.objectives.loss_function import LossFunction
 from simulate.objectives.losses import Reduction
 from simulate.objectives.parameters import parametric
 from simulate.objectives.ranks import Ranks
-from simulate.objectives.restoring import in_mode, preserve_state
+from simulate.objectives.restoring import preserve_state
 
 __all__ = ["Objective", "Reduction", "require_objective"]
 
@@ -232,8 +232,7 @@ class Objective(LossFunction):
             As `require_sound`.
         """
         again = self.runs_again
-        mode = preserve_state if draws else in_mode
-        with mode(self.model, self.training), self.standing(self.leaves, needed=again), torch.enable_grad():
+        with self.own_mode(draws=draws), self.standing(self.leaves, needed=again), torch.enable_grad():
             yield
 
     def batches(self, *, empty: bool = False) -> Iterator[Batch]:
@@ -276,7 +275,7 @@ class Objective(LossFunction):
             with self.ranks.together("calls"), torch.no_grad():
                 soundness.require_unchanged(at_few(self))
             self._unchanged = True
-        with preserve_state(self.model, self.training), torch.no_grad():
+        with self.own_mode(), torch.no_grad():
             return self._pass()[0]
 
     def gradient(self) -> Tensor:

@@ -24,7 +24,7 @@ from simulate.objectives.heads import Head
 from simulate.objectives.objective import Objective
 from simulate.objectives.output_curvature import OutputHessian
 from simulate.objectives.parameters import Leaves
-from simulate.objectives.restoring import drawing_once, preserve_state
+from simulate.objectives.restoring import drawing_once
 
 VECTORS = 4
 """Vectors of parameter length that a product needs besides its graph: gradient, two of the backward pass, the sum."""
@@ -261,7 +261,7 @@ class Kept:
         def graph(some: Batch) -> int:  # bytes, with the parameters that it keeps
             return bytes_held(lambda: outputs(some))
 
-        with contextlib.suppress(Exception), preserve_state(objective.model, objective.training):
+        with contextlib.suppress(Exception), objective.own_mode():
             held, samples, once = graph(few), rows(few.targets), 0
             each = -(-held // samples)
             if (
@@ -287,7 +287,7 @@ class Kept:
     def _cost(self, batch: Batch, *, trials: int) -> tuple[int, int, int]:
         """Return the samples of the batch, the bytes kept for each of them, and with two trials those kept once."""
         size, objective = rows(batch.targets), self._objective
-        with preserve_state(objective.model, objective.training):  # random draws repeat in the product itself
+        with objective.own_mode():  # random draws repeat in the product itself
             if size >= _TRIAL_SAMPLES and self._cuttable(batch):
                 with contextlib.suppress(Exception):  # model or loss may take one size of batch only
                     three = self._bytes_kept(batch.part(slice(_TRIAL_SAMPLES)))
@@ -319,7 +319,7 @@ class Kept:
 
     def _modes_agree(self) -> bool:
         objective = self._objective
-        with preserve_state(objective.model, objective.training):
+        with objective.own_mode():
             outputs = objective.outputs(objective.leaves, objective.few().inputs)
             if soundness.padding_rows(outputs, objective.leaves):
                 return False  # forward mode moves the padding row, which the few samples may not contain
@@ -330,9 +330,9 @@ class Kept:
             with contextlib.suppress(
                 Exception
             ):  # model or loss may take one size of batch only, or have no forward mode
-                with preserve_state(objective.model, objective.training):
+                with objective.own_mode():
                     found = self._derivative.forward(batch, along).product(vector)
-                with preserve_state(objective.model, objective.training):
+                with objective.own_mode():
                     expected = self._derivative.reverse(batch).product(vector)
                 found, expected = objective.flat(found), objective.flat(expected)
                 return bool(expected.any()) and alike(found, expected)  # agreement of zeros proves nothing

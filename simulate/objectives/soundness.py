@@ -42,7 +42,6 @@ from simulate.objectives.fingerprints import TorchCalls, fingerprint, hooked, re
 from simulate.objectives.loss_function import LossFunction
 from simulate.objectives.losses import loss_of
 from simulate.objectives.parameters import HALVES, Leaves, doubled
-from simulate.objectives.restoring import preserve_state
 
 _PARTS = {
     *(Mlp, LeNet5, nn.Sequential, nn.ModuleList, nn.Linear, nn.Conv2d, nn.ReLU, nn.MaxPool2d, nn.AvgPool2d),
@@ -91,7 +90,7 @@ def key_of(objective: LossFunction) -> Hashable | None:
     known = objective.answers
     if "key" not in known:
         known["key"] = None
-        guards = preserve_state(objective.model, objective.training), _require_grad(objective.originals)
+        guards = objective.own_mode(), _require_grad(objective.originals)
         if not objective.ranks.several:
             # user code may raise anything, and write into what it is given
             with suppress(Exception), guards[0], guards[1], torch.enable_grad(), _plain_saving():
@@ -220,7 +219,7 @@ def _loss_twice(objective: LossFunction, batch: Batch) -> tuple[Any] | None:
     known = [(name, p, p._version, before) for name, p, before in (*own, *fixed)]
 
     def results() -> tuple[Tensor, Any]:
-        with preserve_state(objective.model, objective.training):
+        with objective.own_mode():
             outputs = objective.outputs(leaves, copies[0])
             return outputs.detach().clone(), loss_of(objective.criterion, outputs, copies[1])
 
@@ -251,7 +250,7 @@ def _loss_twice(objective: LossFunction, batch: Batch) -> tuple[Any] | None:
     require_unchanged()
     # generators are restored after a pass, so a random loss repeats from pass to pass: two calls in one pass tell
     losses = list[Any]()
-    with suppress(Exception), preserve_state(objective.model, objective.training):
+    with suppress(Exception), objective.own_mode():
         for _ in range(2):
             outputs = found[0].clone().requires_grad_(found[0].is_floating_point())
             losses.append(loss_of(objective.criterion, outputs, copies[1]))
@@ -294,7 +293,7 @@ def _backward(
     """Return gradient and loss, and whether the backward pass called a module."""
     leaves = objective.leaves
     with ExitStack() as stack:
-        stack.enter_context(preserve_state(objective.model, objective.training))
+        stack.enter_context(objective.own_mode())
         loss = loss_of(objective.criterion, objective.outputs(leaves, batch.inputs), batch.targets)
         if not loss.requires_grad:
             raise ValueError(
@@ -419,7 +418,7 @@ class _Line:
         typical = math.sqrt(sum(squares) / sum(counts)) or 1.0
         sizes = [math.sqrt(s / n) if s else typical for s, n in zip(squares, counts, strict=True)]
         self._along = tuple(normal(p, seed=seed) * size for p, size in zip(self._start, sizes, strict=True))
-        with preserve_state(objective.model, objective.training), torch.enable_grad():
+        with objective.own_mode(), torch.enable_grad():
             outputs = objective.outputs(objective.leaves, batch.inputs)
         for place, row in padding_rows(outputs, objective.leaves):
             self._along[place][row] = 0.0
@@ -453,7 +452,7 @@ class _Line:
     def _guard(self, values: Sequence[Tensor]) -> Iterator[Leaves]:
         leaves = tuple(v.detach().requires_grad_() for v in values)
         with ExitStack() as stack:
-            stack.enter_context(preserve_state(self._objective.model, self._objective.training))
+            stack.enter_context(self._objective.own_mode())
             stack.enter_context(self._objective.standing(leaves, needed=self._again))
             yield leaves
 

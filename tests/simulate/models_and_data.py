@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from simulate.objectives import Objective
-from simulate.objectives.restoring import preserve_state
 
 N = 9
 CUTS = (slice(0, 4), slice(4, 8), slice(8, N))
@@ -146,14 +145,14 @@ def whole_loss(objective: Objective) -> Callable[[Tensor], Tensor]:
 
 
 def dense_hessian(objective: Objective) -> Tensor:
-    with preserve_state(objective.model, objective.training):
+    with objective.own_mode():
         vector = objective.flat(objective.leaves).detach()
         return torch.func.jacrev(torch.func.grad(whole_loss(objective)))(vector).detach()
 
 
 def dense_jacobian(objective: Objective, inputs: Any) -> Tensor:
     """Return the Jacobian of the flattened outputs in the parameters, (outputs, dim)."""
-    with preserve_state(objective.model, objective.training):
+    with objective.own_mode():
         vector = objective.flat(objective.leaves).detach()
         return torch.func.jacrev(lambda v: objective.outputs(objective.split(v), inputs).flatten())(
             vector

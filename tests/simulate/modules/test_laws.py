@@ -16,7 +16,6 @@ from simulate.modules.hessian_variance import bilinear_forms, quadratic_forms, v
 from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.objectives import Objective
 from simulate.objectives.batches import joined
-from simulate.objectives.restoring import preserve_state
 from simulate.operators import gauss_newton, hessian
 from tests.refusals import refusal
 from tests.simulate.models_and_data import BUILDERS, case
@@ -56,7 +55,7 @@ def dense(objective: Objective) -> Dense:
     """By autograd alone."""
     vector, v = objective.flat(objective.leaves).detach(), columns(objective.dim, 2)
     whole, found = torch.zeros(2, objective.dim, objective.dim, dtype=torch.float64), []
-    with preserve_state(objective.model, objective.training):
+    with objective.own_mode():
         for batch in objective.batches(empty=True):
 
             def outputs(theta: Tensor, given: Any = batch.inputs) -> Tensor:
