@@ -85,7 +85,7 @@ def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
         passed = sites.visited_or_none(objective, batch) if covered else None
         with torch.no_grad():
             outputs = passed[0] if passed else objective.outputs(leaves, batch.inputs)
-        samples = rows(batch.targets)
+        samples = batch.samples
         if outputs.ndim == 0 or len(outputs) != samples:
             shape = tuple(outputs.shape)
             raise ValueError(f"model must return one row for each of {samples} samples, got shape {shape}")
@@ -152,7 +152,7 @@ def _add_by_gradients(
     total: Tensor, objective: Objective, batch: Batch, count: int, traced: bool, alone: bool
 ) -> None:
     """Add inner products of the gradients of single outputs, of each sample alone if it has the same outputs."""
-    samples, leaves, each = rows(batch.targets), objective.leaves, list[Tensor]()
+    samples, leaves, each = batch.samples, objective.leaves, list[Tensor]()
     what = f"the gradients of {count} outputs of {samples} samples"
     needed = 2 * samples * count * objective.dim * total.element_size()
     advice = "use fewer samples or parameters"

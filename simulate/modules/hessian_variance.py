@@ -267,7 +267,7 @@ def _forms(objective: Objective, pairs: Pairs, matrix: str) -> Floats:
                 found.append(finite_derivatives(_batch_forms(objective, batch, pairs, full, way)))
             else:
                 # all samples are ignored: their loss would be a mean over nothing
-                found.append(torch.zeros(rows(batch.targets), count, dtype=torch.float64))
+                found.append(torch.zeros(batch.samples, count, dtype=torch.float64))
     return objective.ranks.rows(np.concatenate([f.detach().cpu().numpy() for f in found]))
 
 
@@ -339,7 +339,7 @@ def _products_by_head(
     Those of all samples cost as much as one product with all data.
     """
     head = objective.head_of(batch)
-    for i in range(rows(batch.targets)):
+    for i in range(batch.samples):
         part = batch.part(slice(i, i + 1))
         own = objective.weighed(part.inputs, part.targets)
         if head is None or not own.factor:
@@ -355,7 +355,7 @@ def _products_by_gradients(
 ) -> Iterator[Tensor]:
     """Yield H_i v for every vector v, (k, dim), sample by sample."""
     outer, leaves = outer_of(objective, batch), objective.leaves
-    for i in range(rows(batch.targets)):
+    for i in range(batch.samples):
         part = slice(i, i + 1)
         outputs, weights, pulled = _tangents(objective, window(batch.inputs, part))
         second = second_derivative((outer.slope[part] * outputs).sum(), leaves) if full else None

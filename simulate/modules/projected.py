@@ -30,7 +30,7 @@ from simulate.modules.homogeneous import Terms
 from simulate.modules.sample_parts import parameter_columns, rows_by_sample
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective, require_objective
-from simulate.objectives.batches import cuts, rows
+from simulate.objectives.batches import cuts
 from simulate.objectives.derivatives import normal, slopes
 from simulate.results import Columns, Result
 
@@ -176,7 +176,7 @@ def directions_of(objective: Objective, columns: Tensor) -> list[Tensor]:
 
 def _passes(objective: Objective, batch: Batch, count: int) -> Iterator[_Pass]:
     """Yield a batch in parts whose changes along all directions fit into memory."""
-    size = rows(batch.targets)
+    size = batch.samples
     outputs, found = sites.visited(objective, batch)
     most = _samples_at_once(objective, outputs, found, count)
     if most >= size:

@@ -33,7 +33,6 @@ from simulate.lanczos.rows import identity, numbers
 from simulate.modules.sample_grams import SampleGrams
 from simulate.modules.sample_parts import SamplePart, finite_derivatives, parameter_columns, parts
 from simulate.objectives import Objective
-from simulate.objectives.batches import rows
 from simulate.objectives.derivatives import slopes
 
 _ROUNDING = 1e-4
@@ -306,7 +305,7 @@ def _eigenvectors(
     _memory.require_free("heavy", size, f"{len(chosen)} directions", device=objective.device)
     found, leaves, start = like.new_zeros(len(chosen), objective.dim), objective.leaves, before
     for batch in objective.batches(empty=True):
-        stop = start + rows(batch.targets)
+        stop = start + batch.samples
         for place, sample in enumerate(chosen):
             top = tops[sample - before] if start <= sample < stop else None
             if top is not None:

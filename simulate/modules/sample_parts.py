@@ -27,7 +27,7 @@ from simulate.modules import site_gradients, sites
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
 from simulate.objectives.additivity import MIXED
-from simulate.objectives.batches import cuts, cuttable, rows, window
+from simulate.objectives.batches import cuts, window
 from simulate.objectives.derivatives import directional, normal, slopes
 from simulate.objectives.output_curvature import SoftmaxCurvature, closed_curvature
 
@@ -81,7 +81,7 @@ class Outer:
     """
 
     def __init__(self, objective: Objective, batch: Batch, outputs: Tensor) -> None:
-        samples = rows(batch.targets)
+        samples = batch.samples
         if outputs.ndim == 0 or len(outputs) != samples:
             shape = tuple(outputs.shape)
             raise CoupledError(f"model must return one row for each of {samples} samples, got shape {shape}")
@@ -161,7 +161,7 @@ def separate_batches(objective: Objective) -> Iterator[Batch]:
     if objective.mixing == MIXED:
         raise ValueError("model must compute each sample separately, got samples that see each other")
     for batch in objective.batches(empty=True):
-        if rows(batch.targets) > 1 and not cuttable(batch.inputs, batch.targets):
+        if batch.samples > 1 and not batch.cuttable:
             raise ValueError(
                 "data must have samples along the first axis of every tensor to measure single samples, got"
                 f" {type(batch.inputs).__name__} as inputs"
@@ -172,7 +172,7 @@ def separate_batches(objective: Objective) -> Iterator[Batch]:
 def windows(batch: Batch, one: Callable[[Any], int], objective: Objective) -> Iterator[slice]:
     """Yield slices of a batch that fit into memory; `one` returns the bytes that given samples take."""
     each = _require_memory(objective, one(window(batch.inputs, slice(0, 1))))
-    return cuts(rows(batch.targets), max(1, _HELD // max(1, each)))
+    return cuts(batch.samples, max(1, _HELD // max(1, each)))
 
 
 def _require_memory(objective: Objective, size: int) -> int:
@@ -303,7 +303,7 @@ def parts(
 
 
 def _empty_part(objective: Objective, batch: Batch) -> SamplePart:
-    samples = rows(batch.targets)
+    samples = batch.samples
     none = objective.leaves[0].new_zeros(samples, 0)
     return SamplePart((), none, none.mT, lambda v: none.new_zeros(samples, 0, len(v), dtype=torch.float64))
 
@@ -312,7 +312,7 @@ def _parts_by_sites(
     objective: Objective, batch: Batch, lengths: bool, directions: int, pairs: bool, root: Root
 ) -> Iterator[SamplePart]:
     """Yield windows of samples, from derivatives at the sites."""
-    samples = rows(batch.targets)
+    samples = batch.samples
     whole = _outputs_without_graph(objective, batch) if root is _LOSS_CURVATURE and not pairs else None
     if whole is not None and len(whole) == samples and whole[0].numel() > _MANY:
         outer = Outer(objective, batch, whole)

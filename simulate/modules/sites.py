@@ -286,7 +286,7 @@ def by_sample(objective: Objective) -> bool:
     batch = objective.few()
     if objective.head_of(batch) is None:  # otherwise its logits take more memory than a pass may
         batch = largest_batch(objective)
-    reordered = [window(batch.inputs, order) for order in _orders(rows(batch.targets))]
+    reordered = [window(batch.inputs, order) for order in _orders(batch.samples)]
     if objective.several and objective.head_of(batch) is None:
         spread = [inputs for inputs, _ in spread_samples(objective)]
         reordered.append(joined([spread[i] for i in np.random.default_rng(0).permutation(len(spread))]))

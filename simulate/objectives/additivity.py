@@ -435,7 +435,7 @@ def model_mixing(objective: LossFunction) -> str:
     if trusted(asked):
         return ""
     batch, sizes = largest_batch(objective), objective.sizes
-    if not cuttable(batch.inputs, batch.targets):
+    if not batch.cuttable:
         return ""
     with objective.own_mode():
         wanted = [sizes[i] for i in spaced(len(sizes), _SIZES)]
@@ -448,7 +448,7 @@ def rows_apart(objective: LossFunction) -> bool:
     """Return whether the model gives every sample the outputs that it has alone, as a row."""
     batch = objective.few()
     coupled = objective.several and not objective.training and all_coupling(objective) == MIXED
-    return not (coupled or model_mixing(objective)) and cuttable(batch.inputs, batch.targets)
+    return not (coupled or model_mixing(objective)) and batch.cuttable
 
 
 def gives_sum(objective: LossFunction) -> bool:
@@ -478,15 +478,15 @@ def largest_batch(objective: LossFunction) -> Batch:
     with ranks.together("a few samples"), objective.restored_after_reading():
         own: Batch | None = None
         for given in objective.given():
-            if own is None or rows(given[1]) > rows(own.targets):
+            if own is None or rows(given[1]) > own.samples:
                 own = objective.weighed(*given)
-            if rows(own.targets) >= most:
+            if own.samples >= most:
                 break
-        if own is not None and rows(own.targets) > most and cuttable(own.inputs, own.targets):
+        if own is not None and own.samples > most and own.cuttable:
             own = own.part(slice(0, most))
     if own is not None and not ranks.several:
         return own
-    return from_largest_use(ranks, own, 0 if own is None else rows(own.targets), objective.leaves[0])
+    return from_largest_use(ranks, own, 0 if own is None else own.samples, objective.leaves[0])
 
 
 def spread_samples(objective: LossFunction) -> list[Piece]:

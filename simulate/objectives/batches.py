@@ -288,6 +288,16 @@ class Batch(NamedTuple):
     targets: Any
     factor: float
 
+    @property
+    def samples(self) -> int:
+        """Number of samples, the rows of the targets."""
+        return rows(self.targets)
+
+    @property
+    def cuttable(self) -> bool:
+        """Whether its samples can be taken apart."""
+        return cuttable(self.inputs, self.targets)
+
     def part(self, samples: slice) -> Batch:
         """Return some of the samples with the same factor."""
         return self._replace(inputs=window(self.inputs, samples), targets=window(self.targets, samples))
@@ -297,7 +307,7 @@ def of_several(batches: Iterator[Batch]) -> Batch:
     """Return the first batch with several samples that adds to the loss; if there is none, one that adds to it."""
     found = next(batches)
     for batch in chain([found], batches):
-        if batch.factor and rows(batch.targets) > 1:
+        if batch.factor and batch.samples > 1:
             return batch
         found = found if found.factor else batch
     return found

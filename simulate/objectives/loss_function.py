@@ -232,11 +232,11 @@ class LossFunction:
             own = None
             if self.own_rows or not ranks.several:
                 own = of_several(self.weighed(*given) for given in self.given())
-                if self.takes_few and not (whole or self.training) and cuttable(own.inputs, own.targets):
+                if self.takes_few and not (whole or self.training) and own.cuttable:
                     own = own.part(slice(0, _TEST_SAMPLES))
         if own is not None and not ranks.several:
             return own
-        use = 0 if own is None else 1 + bool(own.factor) * min(rows(own.targets), 2)
+        use = 0 if own is None else 1 + bool(own.factor) * min(own.samples, 2)
         found = from_largest_use(ranks, own, use, self.leaves[0])
         if not whole:
             known[name] = found

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from simulate import _memory
 from simulate.objectives import soundness
-from simulate.objectives.batches import Batch, cuttable, rows
+from simulate.objectives.batches import Batch
 from simulate.objectives.derivatives import Program, alike, bytes_held, graph_nodes, normal, recorded, slopes
 from simulate.objectives.heads import Head
 from simulate.objectives.objective import Objective
@@ -250,7 +250,7 @@ class Kept:
     def _is_small(self, batch: Batch) -> bool:
         """Return whether all graphs are so small that measuring their size would take longer than the products."""
         objective, here = self._objective, self._objective.device.type == "cpu"
-        cut = self._cuttable(batch) and rows(batch.targets) >= _TRIAL_SAMPLES
+        cut = self._cuttable(batch) and batch.samples >= _TRIAL_SAMPLES
         few = batch.part(slice(_TRIAL_SAMPLES)) if cut else batch
 
         def outputs(some: Batch) -> Tensor:
@@ -262,7 +262,7 @@ class Kept:
             return bytes_held(lambda: outputs(some))
 
         with contextlib.suppress(Exception), objective.own_mode():
-            held, samples, once = graph(few), rows(few.targets), 0
+            held, samples, once = graph(few), few.samples, 0
             each = -(-held // samples)
             if (
                 cut and not here
@@ -276,7 +276,7 @@ class Kept:
         return False
 
     def _cuttable(self, batch: Batch) -> bool:
-        return not self._objective.training and cuttable(batch.inputs, batch.targets)
+        return not self._objective.training and batch.cuttable
 
     def _needed(self, samples: int, each: int, once: int, *, whole: bool = False) -> int:
         """Return the bytes needed for one batch, or twice those for all batches."""
@@ -286,7 +286,7 @@ class Kept:
 
     def _cost(self, batch: Batch, *, trials: int) -> tuple[int, int, int]:
         """Return the samples of the batch, the bytes kept for each of them, and with two trials those kept once."""
-        size, objective = rows(batch.targets), self._objective
+        size, objective = batch.samples, self._objective
         with objective.own_mode():  # random draws repeat in the product itself
             if size >= _TRIAL_SAMPLES and self._cuttable(batch):
                 with contextlib.suppress(Exception):  # model or loss may take one size of batch only
