@@ -67,11 +67,14 @@ class Stack(ABC):
     def outputs(self, parameters: Parameters, inputs: Tensor) -> Tensor:
         """Return outputs (n, B, K) of parameters (n, ...) on inputs (n, B, ...)."""
 
-    @abstractmethod
     def losses_and_gradients(
         self, parameters: Parameters, inputs: Tensor, targets: Tensor
     ) -> tuple[Tensor, Parameters]:
         """Return mean losses over each batch, (n,), and their gradients, shaped like the parameters."""
+        with torch.enable_grad():
+            own = [p.detach().requires_grad_() for p in parameters]
+            losses = self.losses(self.outputs(own, inputs), targets).mean(1)
+            return losses.detach(), torch.autograd.grad(losses.sum(), own)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each sample, (n, B)."""
@@ -275,15 +278,6 @@ class ResidualPerceptrons(Stack):
             # the activation works in place, and the signal is needed again
             signal = signal + self.scale * _FORTH[self.activation](signal.clone()) @ branch.mT
         return signal @ out.mT
-
-    def losses_and_gradients(
-        self, parameters: Parameters, inputs: Tensor, targets: Tensor
-    ) -> tuple[Tensor, Parameters]:
-        """Return mean losses over each batch, (n,), and their gradients, shaped like the parameters."""
-        with torch.enable_grad():
-            own = [p.detach().requires_grad_() for p in parameters]
-            losses = self.losses(self.outputs(own, inputs), targets).mean(1)
-            return losses.detach(), torch.autograd.grad(losses.sum(), own)
 
 
 class Modules(Stack):
