@@ -152,9 +152,15 @@ def frobenius_norm(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _
         operator = as_operator(matrix)
         products = operator(_signs(operator, _checks.generator(seed), probes)).double()
         unit = float(products.abs().max()) or 1.0  # squares in it neither overflow nor vanish
-        square = _mean((products / unit).square().sum(1))
-        root = math.sqrt(square.value)
-        return _finite_estimate(unit * root, unit * square.standard_error / (2 * root) if root else 0.0)
+        norm = square_root(_mean((products / unit).square().sum(1)))
+        return _finite_estimate(unit * norm.value, unit * norm.standard_error)
+
+
+def square_root(estimate: Estimate) -> Estimate:
+    """Return the root of an estimate, with its standard error to first order."""
+    root = math.sqrt(estimate.value)
+    # the derivative of a square root is infinite at zero
+    return Estimate(root, estimate.standard_error / (2 * root) if root else 0.0)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

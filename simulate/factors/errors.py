@@ -22,7 +22,7 @@ from simulate.lanczos.products import rows_at
 from simulate.lanczos.rows import numbers, row_lengths, unit_of
 from simulate.objectives.batches import cuts
 from simulate.results import Columns, Result, draw_bars
-from simulate.spectra import Estimate
+from simulate.spectra import Estimate, square_root
 
 if TYPE_CHECKING:
     from simulate.results import Axes
@@ -212,9 +212,9 @@ def _errors(names: Sequence[tuple[str, ...]], compared: _Compared, largest: floa
     with np.errstate(invalid="ignore"):  # the difference of two that overflow, which is refused
         outside = whole[:, 1] - inside
     left = _ratio(outside, whole[:, 1])
-    errors = [_root(_ratio(pairs[:, 0], pairs[:, 1])) for pairs in layers]
+    errors = [square_root(_ratio(pairs[:, 0], pairs[:, 1])) for pairs in layers]
     return FactorErrors(
-        _root(_ratio(whole[:, 0], whole[:, 1])),
+        square_root(_ratio(whole[:, 0], whole[:, 1])),
         dict(zip(names, errors, strict=True)),
         # a difference of two estimates, which may fall below zero
         left._replace(value=max(left.value, 0.0)),
@@ -284,9 +284,3 @@ def _ratio(above: Floats, below: Floats) -> Estimate:
     # delta method: numerator and denominator come from the same probes, so their errors are correlated
     error = (above - value * below).std(ddof=1) / below.mean() / math.sqrt(count) if count > 1 else 0.0
     return Estimate(float(value), float(error))
-
-
-def _root(square: Estimate) -> Estimate:
-    root = math.sqrt(square.value)
-    # the derivative of a square root is infinite at zero
-    return Estimate(root, square.standard_error / (2 * root) if root else 0.0)

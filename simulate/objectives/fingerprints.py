@@ -14,7 +14,6 @@ import enum
 import math
 import pickle
 import types
-import zlib
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -24,6 +23,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from simulate.objectives.batches import tensors
+from simulate.objectives.ranks import checksum
 
 _PLAIN = (str, int, float, complex, bytes, enum.Enum, type, type(None), torch.dtype, torch.device)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
@@ -126,7 +126,9 @@ def _frozen(value: Any, seen: dict[int, tuple[int, Any]]) -> Hashable:
         return seen[id(value)][0]
     seen[id(value)] = len(seen), value  # held, or another object could get its address
     if isinstance(value, Tensor):
-        return value.shape, value.dtype, value.device, _checksum(value)
+        if value.layout != torch.strided or value.is_meta:
+            raise _IncomparableError
+        return value.shape, value.dtype, value.device, checksum(value)
     if isinstance(value, nn.Module):
         return _frozen_module(value, seen)
     if isinstance(value, Mapping):
@@ -154,12 +156,6 @@ def _frozen_module(part: nn.Module, seen: dict[int, tuple[int, Any]]) -> Hashabl
     buffers = tuple((name, _frozen(b, seen)) for name, b in part._buffers.items())
     inside = tuple((name, _frozen(module, seen)) for name, module in part._modules.items())
     return type(part), type(part).forward, own, held, buffers, inside
-
-
-def _checksum(tensor: Tensor) -> int:
-    if tensor.layout != torch.strided or tensor.is_meta:
-        raise _IncomparableError
-    return zlib.crc32(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
 
 
 def _graph(end: Tensor, leaves: Sequence[Tensor]) -> Hashable:

@@ -250,7 +250,7 @@ def _is_sent(error: BaseException | None) -> bool:
 
 def _digest(values: Iterable[Any]) -> int:
     return _combine_digests(
-        _bits(v) if isinstance(v, Tensor) else zlib.crc32(repr(v).encode()) for v in values
+        checksum(v) if isinstance(v, Tensor) else zlib.crc32(repr(v).encode()) for v in values
     )
 
 
@@ -263,15 +263,15 @@ def _combine_digests(digests: Iterable[int]) -> int:
     return total
 
 
-def _bits(tensor: Tensor) -> int:
+def checksum(tensor: Tensor) -> int:
     """Return a checksum of the bytes in order: their sum would miss the order, and which signs are minus.
 
     Examples
     --------
     >>> one, other = torch.ones(3), torch.tensor([1.0, 1.0, 1.0 + 2e-7])
-    >>> _bits(one) == _bits(one.clone()), _bits(one) == _bits(other)
+    >>> checksum(one) == checksum(one.clone()), checksum(one) == checksum(other)
     (True, False)
-    >>> _bits(torch.tensor([-1.0, 1.0])) == _bits(torch.tensor([1.0, -1.0]))
+    >>> checksum(torch.tensor([-1.0, 1.0])) == checksum(torch.tensor([1.0, -1.0]))
     False
     """
     held = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
