@@ -237,25 +237,25 @@ def haar_frames(block: Block, rows: int, columns: int, *, count: int = 1) -> Ten
     True
     """
     normal = block.normal(count, columns, rows).flatten(0, 1)
-    return _haar_rows(normal).mT.unflatten(0, (len(block), count))
+    return signed_qr(normal.mT).unflatten(0, (len(block), count))
 
 
 def wishart(block: Block, dim: int, samples: int) -> Tensor:
-    """X X^T / samples for X of shape dim x samples, standard normal: shape (n, dim, dim).
+    """X X^T / samples for X of shape dim x samples, standard normal: shape (n, dim, dim)."""
+    factors = block.stack(lambda rng: wishart_factor(rng, dim, samples))
+    return factors @ factors.mT / samples
+
+
+def wishart_factor(rng: np.random.Generator, dim: int, samples: int) -> Floats:
+    """Draw a factor L of X X^T = L L^T, lower triangular, (dim, min(dim, samples)), for X as in `wishart`.
 
     By the decomposition of Bartlett (1933): X = L Q with orthonormal rows Q, and independent entries of L, normal below
     the diagonal, on it the roots of chi-squares of `samples` degrees of freedom, one less in each row.
     """
     rank = min(dim, samples)
-    degrees = samples - np.arange(rank)
-
-    def draw(rng: np.random.Generator) -> Floats:
-        factor = np.tril(rng.standard_normal((dim, rank)), -1)
-        np.fill_diagonal(factor, np.sqrt(rng.chisquare(degrees)))
-        return factor
-
-    factors = block.stack(draw)
-    return factors @ factors.mT / samples
+    factor = np.tril(rng.standard_normal((dim, rank)), -1)
+    np.fill_diagonal(factor, np.sqrt(rng.chisquare(samples - np.arange(rank))))
+    return factor
 
 
 def unit_vectors(block: Block, dim: int) -> Tensor:
@@ -347,7 +347,7 @@ def logit_gradients(
     """
     c = block.normal(classes, dim)
     if orthogonal:
-        c = _haar_rows(c) * math.sqrt(dim)
+        c = signed_qr(c.mT).mT * math.sqrt(dim)
     return sigma_c * c, sigma_e * block.normal(samples, classes, dim)
 
 
@@ -379,10 +379,11 @@ def gauss_newton_of_logits(gradients: Tensor, p: Tensor) -> Tensor:
     return factor.mT @ factor / gradients.shape[1]
 
 
-def _haar_rows(gaussian: Tensor) -> Tensor:
-    # the signs make R's diagonal positive: the QR factor is then unique, hence Haar
-    q, r = torch.linalg.qr(gaussian.mT)
-    return (q * r.diagonal(dim1=1, dim2=2).sign()[:, None, :]).mT
+def signed_qr(matrices: Tensor) -> Tensor:
+    """Return the orthogonal factors (..., rows, columns) of QR decompositions; of normal matrices they are Haar."""
+    orthogonal, upper = torch.linalg.qr(matrices)
+    # a positive diagonal makes the factor unique, hence uniform
+    return orthogonal * upper.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]
 
 
 def _dense(matrices: Tensor) -> bool:

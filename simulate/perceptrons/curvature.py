@@ -27,6 +27,7 @@ from torch import Tensor
 
 from simulate import _checks
 from simulate.lanczos.rows import identity
+from simulate.matrices.ensembles import signed_qr, wishart_factor
 from simulate.modules import softmax
 from simulate.modules.homogeneous import Homogeneous, Terms
 from simulate.networks import Weights
@@ -92,9 +93,14 @@ def haar(
         normal = torch.from_numpy(rng.standard_normal((rows, columns))).to(device)
     if total not in (None, rows):
         # the rows that are not drawn enter by their Gram matrix alone
-        return _orthonormalise(normal, _wishart(rng, total - rows, columns).to(device))
+        if total - rows < columns:
+            raise ValueError(
+                f"total must be rows, or rows plus at least {columns}, got rows plus {total - rows}"
+            )
+        factor = wishart_factor(rng, columns, total - rows)
+        return _orthonormalise(normal, torch.from_numpy(factor @ factor.T).to(device))
     # a tall normal matrix is well conditioned, so its Gram matrix loses nothing; a square one may be anything
-    return _orthonormalise(normal) if rows >= 8 * columns else _signed_qr(normal)
+    return _orthonormalise(normal) if rows >= 8 * columns else signed_qr(normal)
 
 
 def sparse_frame(rng: np.random.Generator, rows: int, columns: int, *, device: str = "cpu") -> Tensor:
@@ -317,18 +323,3 @@ def _orthonormalise(matrix: Tensor, others: Tensor | float = 0.0) -> Tensor:
     for part in parts:
         part.copy_(part @ inverse)
     return matrix
-
-
-def _wishart(rng: np.random.Generator, degrees: int, dim: int) -> Tensor:
-    """Draw the Gram matrix of `degrees` standard normal rows, by Bartlett's triangular factor."""
-    if degrees < dim:
-        raise ValueError(f"total must be rows, or rows plus at least {dim}, got rows plus {degrees}")
-    factor = np.tril(rng.standard_normal((dim, dim)), -1)
-    factor[np.diag_indices(dim)] = np.sqrt(rng.chisquare(degrees - np.arange(dim)))
-    return torch.from_numpy(factor @ factor.T)
-
-
-def _signed_qr(matrix: Tensor) -> Tensor:
-    orthogonal, upper = torch.linalg.qr(matrix)
-    # a positive diagonal makes the factor unique, hence uniform
-    return orthogonal * upper.diagonal().sign()
