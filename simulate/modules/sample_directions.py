@@ -177,18 +177,10 @@ def sample_directions(
                 for part in itertools.chain([nothing], parts(objective, directions=len(along)))
             ]
             forms, squares = (_gather_rows(objective, column) for column in zip(*second, strict=True))
-        background, spread = pair_means(forms[:, len(heaviest) :], squares, chosen)
+        pairs = pair_means(forms[:, len(heaviest) :], squares, chosen)
         return SampleDirections(
             grams=SampleGrams(*(numbers(column) for column in grams.mT)),
-            statistics=SampleStatistics(
-                eigenvalues=numbers(projected.diagonal(dim1=1, dim2=2).mean(0)),
-                projected=numbers(projected),
-                squared=numbers(squared),
-                largest=numbers(largest),
-                overlaps=numbers(overlaps),
-                background=background,
-                spread=spread,
-            ),
+            statistics=statistics_of(projected, squared, largest, overlaps, pairs),
             heavy=tuple(heaviest),
             forms=numbers(forms[:, : len(heaviest)]),
         )
@@ -284,6 +276,16 @@ def _require_convex(curvatures: list[tuple[float, float]]) -> None:
             "loss must be convex in the outputs of the model, got Gauss-Newton matrices that are not positive"
             " semidefinite; where a saturated softmax leaves rounding only, use float64"
         )
+
+
+def statistics_of(
+    projected: Tensor, squared: Tensor, largest: Tensor, overlaps: Tensor, pairs: tuple[float, float]
+) -> SampleStatistics:
+    """Return statistics from those of the samples, all in double precision, and from `pair_means`."""
+    eigenvalues = numbers(projected.diagonal(dim1=1, dim2=2).mean(0))
+    return SampleStatistics(
+        eigenvalues, numbers(projected), numbers(squared), numbers(largest), numbers(overlaps), *pairs
+    )
 
 
 def pair_means(forms: Tensor, squares: Tensor, chosen: list[int]) -> tuple[float, float]:

@@ -23,7 +23,13 @@ from simulate.eigenvalues import extremes
 from simulate.lanczos import Operator, Product
 from simulate.lanczos.gauss import chains
 from simulate.lanczos.rows import identity, numbers
-from simulate.modules.sample_directions import OWN, SampleStatistics, pair_means, require_orthonormal
+from simulate.modules.sample_directions import (
+    OWN,
+    SampleStatistics,
+    pair_means,
+    require_orthonormal,
+    statistics_of,
+)
 from simulate.perceptrons.sample_products import Samples
 
 _WORKING_SET = 1 << 28
@@ -75,16 +81,8 @@ def statistics(
     parts = [_on_vectors(part, vectors) for part in _chunks(samples, len(vectors))]
     inside, projected, squared = (torch.cat(column) for column in zip(*parts, strict=True))
     overlaps = torch.einsum("nkd,nd->nk", inside, pairs.vectors)
-    background, spread = _means_over_pairs(samples, vectors, pairs, overlaps, rng, probes)
-    return SampleStatistics(
-        eigenvalues=numbers(projected.diagonal(dim1=1, dim2=2).mean(0)),
-        projected=numbers(projected),
-        squared=numbers(squared),
-        largest=numbers(pairs.values),
-        overlaps=numbers(overlaps),
-        background=background,
-        spread=spread,
-    )
+    means = _means_over_pairs(samples, vectors, pairs, overlaps, rng, probes)
+    return statistics_of(projected, squared, pairs.values, overlaps, means)
 
 
 def top_eigenvectors(samples: Samples, count: int) -> Tensor:
