@@ -43,7 +43,7 @@ from simulate.modules.sample_parts import (
     separate_batches,
     windows,
 )
-from simulate.modules.site_gradients import numbers_held, per_sample
+from simulate.modules.site_gradients import numbers_held, per_sample, sum_by_weight
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts, rows, window
@@ -428,7 +428,7 @@ def _lengths_at_sites(
     leaves = objective.leaves
     for derivatives, samples in _site_derivatives(objective, batch, full, 2):
         for k, vector in enumerate(vectors):
-            square, parts = _squared_lengths(derivatives.along(_as_one_direction(objective, vector)), samples)
+            square, parts = _squared_lengths(derivatives.along(objective.split(vector[None])), samples)
             squares[k] += square
             whole = [parts[i] if i in parts else torch.zeros_like(leaf) for i, leaf in enumerate(leaves)]
             sums[k] += objective.flat([p.view_as(leaf) for p, leaf in zip(whole, leaves, strict=True)])
@@ -446,7 +446,7 @@ def _forms_at_sites(objective: Objective, batch: Batch, pairs: Pairs, full: bool
     ):
         columns = list[Tensor]()
         for directions, (_, right) in zip(lefts, pairs, strict=True):
-            changes = derivatives.along(_as_one_direction(objective, right))
+            changes = derivatives.along(objective.split(right[None]))
             columns.append(
                 sum((_site_form(change, directions, samples) for change in changes), torch.zeros(()))
             )
@@ -454,10 +454,6 @@ def _forms_at_sites(objective: Objective, batch: Batch, pairs: Pairs, full: bool
         found.append(torch.cat(columns, dim=1))
         del derivatives
     return torch.cat(found)
-
-
-def _as_one_direction(objective: Objective, vector: Tensor) -> list[Tensor]:
-    return [part[None] for part in objective.split(vector)]
 
 
 def _site_derivatives(
@@ -579,14 +575,7 @@ def _product(change: _Change, name: str, samples: int) -> Tensor:
         return product
     if not isinstance(site.layer, sites.NORMALISATIONS):
         return product + per_sample(site._replace(inputs=moved), name, delta[None], samples)[:, 0]
-    return product + _sum_by_weight(site, delta * moved, samples)
-
-
-def _sum_by_weight(site: Site, product: Tensor, samples: int) -> Tensor:
-    """Sum products of a normalisation over positions, for each of its weights: (n, size)."""
-    if not isinstance(site.layer, nn.LayerNorm | nn.RMSNorm):
-        product = product.movedim(1, -1)
-    return product.reshape(samples, -1, site.layer.get_parameter("weight").numel()).sum(1)
+    return product + sum_by_weight(site, (delta * moved)[None], samples)[:, 0]
 
 
 def _site_form(change: _Change, directions: Sequence[Tensor], samples: int) -> Tensor:
@@ -597,10 +586,8 @@ def _site_form(change: _Change, directions: Sequence[Tensor], samples: int) -> T
         return total
     place = site.places["weight"]
     if isinstance(site.layer, sites.NORMALISATIONS):
-        return (
-            total
-            + _sum_by_weight(site, delta * moved, samples).double() @ directions[place].flatten(1).mT.double()
-        )
+        rates = sum_by_weight(site, (delta * moved)[None], samples)[:, 0]
+        return total + rates.double() @ directions[place].flatten(1).mT.double()
     alone = site._replace(inputs=moved, places={"weight": place})
     return total + _inner_products(sites.moved(alone, directions), delta, samples)
 

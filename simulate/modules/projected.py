@@ -170,8 +170,7 @@ def directions_of(objective: Objective, columns: Tensor) -> list[Tensor]:
     """Return the directions split by parameter, each contiguous, (d, *shape)."""
     what = f"{columns.shape[1]} directions, apart by parameters"
     _memory.require_free("frame", columns.nbytes, what, device=objective.device, advice="use fewer columns")
-    places = zip(objective.blocks().values(), objective.shapes, strict=True)
-    return [columns[rows].mT.contiguous().unflatten(1, shape) for rows, shape in places]
+    return [part.contiguous() for part in objective.split(columns.mT)]
 
 
 def _passes(objective: Objective, batch: Batch, count: int) -> Iterator[_Pass]:

@@ -363,7 +363,7 @@ def _site_part(
     samples = len(signs)
 
     def along(vectors: Tensor) -> Tensor:
-        directions = [torch.stack(split) for split in zip(*map(objective.split, vectors), strict=True)]
+        directions = objective.split(vectors)
         total = signs.new_zeros(samples, len(cotangents), len(vectors), dtype=torch.float64)
         for site, delta in zip(found, deltas, strict=True):
             changes = sites.moved(site, directions)

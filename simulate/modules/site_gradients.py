@@ -301,10 +301,15 @@ def _normalisation_gradients(site: Site, name: str, cotangents: Tensor, samples:
     """Return the gradients by the scale or shift of a normalisation."""
     if name == "weight":
         cotangents = cotangents * sites.normalised_input(site, site.inputs.detach())
+    return sum_by_weight(site, cotangents, samples)
+
+
+def sum_by_weight(site: Site, products: Tensor, samples: int) -> Tensor:
+    """Sum products (r, *output) of a normalisation over positions, for each of its weights: (n, r, size)."""
     if not isinstance(site.layer, nn.LayerNorm | nn.RMSNorm):
-        cotangents = cotangents.movedim(2, -1)
-    size = site.layer.get_parameter(name).numel()
-    return cotangents.reshape(len(cotangents), samples, -1, size).sum(2).movedim(1, 0)
+        products = products.movedim(2, -1)
+    size = site.layer.get_parameter("weight").numel()
+    return products.reshape(len(products), samples, -1, size).sum(2).movedim(1, 0)
 
 
 def _gradients_by_backward(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
