@@ -66,6 +66,11 @@ def positive_numbers(name: str, value: ArrayLike) -> np.ndarray:
     return array
 
 
+def positive_number(name: str, value: Any) -> float:
+    """Return one positive finite number."""
+    return float(positive_numbers(name, value))
+
+
 def finite_logits(logits: Tensor, alpha: ArrayLike) -> Tensor:
     """Return `logits` of a network whose weights were multiplied by `alpha`; refuse overflow."""
     if not bool(logits.isfinite().all()):

@@ -233,10 +233,7 @@ def extremes(
         bottom = _checks.natural_or_zero("smallest", smallest)
         if not 1 <= top + bottom <= operator.dim:
             raise ValueError(f"largest and smallest must add up to 1..{operator.dim}, got {top + bottom}")
-        relative, steps = (
-            float(_checks.positive_numbers("tolerance", tolerance)),
-            _checks.natural("steps", steps),
-        )
+        relative, steps = _checks.positive_number("tolerance", tolerance), _checks.natural("steps", steps)
         if steps < top + bottom:
             raise ValueError(
                 f"steps must be at least one for each of {top + bottom} eigenvalues, got {steps}"

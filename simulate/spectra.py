@@ -281,7 +281,7 @@ def density(
             raise ValueError(f"x must be finite, got {x}")
         if width is not None and np.ndim(width) != 0:
             raise ValueError(f"width must be one number, got {width}")
-        sd = None if width is None else float(_checks.positive_numbers("width", width))
+        sd = None if width is None else _checks.positive_number("width", width)
         steps = min(_STEPS, operator.dim) if steps is None else _checks.natural("steps", steps)
         count, points = _checked_probes(operator, probes), _POINTS if at is None else at.size
         what = f"{probes} densities at {points} points from {steps} nodes"

@@ -453,10 +453,7 @@ def warm_start(
     """
     with in_full_precision():
         operator = as_operator(matrix)
-        relative, steps = (
-            float(_checks.positive_numbers("tolerance", tolerance)),
-            _checks.natural("steps", steps),
-        )
+        relative, steps = _checks.positive_number("tolerance", tolerance), _checks.natural("steps", steps)
         row = operator.vectors(start[None])[0]
         norm = float(row.norm())
         if not 0 < norm < math.inf:

@@ -136,10 +136,7 @@ def solve(
         near = None if preconditioner is None else as_operator(preconditioner)
         if near is not None and near.shape != operator.shape:
             raise ValueError(f"preconditioner must be of shape {operator.shape}, got {near.shape}")
-        relative, steps = (
-            float(_checks.positive_numbers("tolerance", tolerance)),
-            _checks.natural("steps", steps),
-        )
+        relative, steps = _checks.positive_number("tolerance", tolerance), _checks.natural("steps", steps)
         if steps < 2:
             raise ValueError(f"steps must be at least 2, a step and a check of its residual, got {steps}")
         columns = torch.as_tensor(right)

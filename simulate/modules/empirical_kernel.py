@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from simulate import _memory
 from simulate.lanczos.rows import identity
 from simulate.modules import site_gradients, sites
-from simulate.modules.sample_parts import finite_derivatives
+from simulate.modules.sample_parts import finite_derivatives, require_rows
 from simulate.modules.site_gradients import Use
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
@@ -86,9 +86,7 @@ def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
         with torch.no_grad():
             outputs = passed[0] if passed else objective.outputs(leaves, batch.inputs)
         samples = batch.samples
-        if outputs.ndim == 0 or len(outputs) != samples:
-            shape = tuple(outputs.shape)
-            raise ValueError(f"model must return one row for each of {samples} samples, got shape {shape}")
+        require_rows(outputs, samples)
         count = outputs[0].numel()
         order = samples if traced else samples * count
         like = leaves[0]

@@ -74,6 +74,13 @@ def finite_derivatives(numbers: Tensor) -> Tensor:
     return numbers
 
 
+def require_rows(outputs: Tensor, samples: int) -> None:
+    """Refuse outputs that are not one row for each sample."""
+    if outputs.ndim == 0 or len(outputs) != samples:
+        shape = tuple(outputs.shape)
+        raise CoupledError(f"model must return one row for each of {samples} samples, got shape {shape}")
+
+
 class Outer:
     """First and second derivative of the loss of one batch in its outputs, divided by the share of a sample.
 
@@ -81,17 +88,14 @@ class Outer:
     """
 
     def __init__(self, objective: Objective, batch: Batch, outputs: Tensor) -> None:
-        samples = batch.samples
-        if outputs.ndim == 0 or len(outputs) != samples:
-            shape = tuple(outputs.shape)
-            raise CoupledError(f"model must return one row for each of {samples} samples, got shape {shape}")
+        require_rows(outputs, batch.samples)
         free, self._share = outputs.detach().requires_grad_(), objective.share
         loss = objective.loss(free, batch)
         closed = closed_curvature(objective.criterion, outputs.detach(), batch)
         self.closed = closed is not None
         (slope,) = torch.autograd.grad(loss, free, create_graph=not self.closed)
         self._shape = outputs.shape
-        self.slope = slope.detach().reshape(samples, -1) / self._share
+        self.slope = slope.detach().reshape(batch.samples, -1) / self._share
         self._bend = closed or partial(directional, slope, free)
         # closed forms are those of losses that sum over the samples
         if not self.closed:

@@ -91,8 +91,8 @@ class _FullMlp:
 
     def __init__(self, weights: Weights, x: Any, labels: Any, alpha: float, temperature: float) -> None:
         weights, x, labels = _relu.prepared(weights, x, labels)
-        alpha = float(_checks.positive_numbers("alpha", alpha))
-        temperature = float(_checks.positive_numbers("temperature", temperature))
+        alpha = _checks.positive_number("alpha", alpha)
+        temperature = _checks.positive_number("temperature", temperature)
         self.weights = tuple(alpha * weight for weight in weights)
         self.hidden, self.masks, logits = _relu.linear_piece(self.weights, x)
         logits = _checks.finite_logits(logits / temperature, alpha)

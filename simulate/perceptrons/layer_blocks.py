@@ -97,8 +97,8 @@ def layer_block(
     (1, True)
     """
     weights, x, _ = _relu.prepared(weights, x, np.zeros(np.shape(x)[:1], dtype=np.int64))
-    alpha = float(_checks.positive_numbers("alpha", alpha))
-    temperature = float(_checks.positive_numbers("temperature", temperature))
+    alpha = _checks.positive_number("alpha", alpha)
+    temperature = _checks.positive_number("temperature", temperature)
     hidden, masks, logits = _relu.linear_piece(weights, x)
     signals = _relu.logit_signals(weights, masks, logits)[layer]
     for _ in weights:  # products, since the power itself could overflow

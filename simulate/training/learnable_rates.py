@@ -105,7 +105,7 @@ def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -
     >>> [bool(learns(one, torch.tensor([rate]), target=0.1, steps=3)) for rate in (0.1, 10.0)]
     [False, True]
     """
-    steps, target = _checks.natural("steps", steps), float(_checks.positive_numbers("target", target))
+    steps, target = _checks.natural("steps", steps), _checks.positive_number("target", target)
     _require_shapes(networks, rates)
     n, samples, width = networks.inputs.shape
     units = width + sum(w.shape[1] for w in networks.weights)
@@ -173,7 +173,7 @@ def largest_rates(
     >>> largest_rates(one, lowest=torch.ones(1), factor=4.0, count=3, target=1.0, steps=60)
     array([8.])
     """
-    count, factor = _checks.natural("count", count), float(_checks.positive_numbers("factor", factor))
+    count, factor = _checks.natural("count", count), _checks.positive_number("factor", factor)
     if factor <= 1:
         raise ValueError(f"factor must be more than 1, got {factor}")
     n = len(networks.inputs)
