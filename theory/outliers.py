@@ -21,7 +21,7 @@ gap = |spike| - threshold: the outlier leaves the bulk with slope zero, and the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -126,10 +126,7 @@ def additive_wigner(spike: ArrayLike, *, sigma: ArrayLike) -> Outlier:
     """
     spike, sigma = together(spike=(finite, spike), sigma=(nonnegative, sigma))
     size = np.abs(spike)
-    safe = np.where(size > sigma, size, 1.0)
-    # in factors: 1 - sigma^2 / spike^2 would cancel near the threshold
-    overlap = (size - sigma) / safe * ((size + sigma) / safe)
-    return _outlier(size, threshold=sigma, edge=2 * sigma, strength=size, overlap=overlap, negative=spike < 0)
+    return _outlier(size, threshold=sigma, edge=2 * sigma, strength=size, radius=sigma, negative=spike < 0)
 
 
 @closed_form
@@ -174,9 +171,7 @@ def additive_wishart(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> 
     radius = root * variance  # the bulk seen from the mean, half its width
     threshold = radius * (1 + root)
     strength = (spike - threshold) + radius  # spike - q variance
-    safe = np.where(spike > threshold, strength, 1.0)
-    overlap = (spike - threshold) / safe * ((strength + radius) / safe)
-    return _outlier(spike, threshold=threshold, edge=edge, strength=strength, overlap=overlap)
+    return _outlier(spike, threshold=threshold, edge=edge, strength=strength, radius=radius)
 
 
 @closed_form
@@ -219,9 +214,8 @@ def information_plus_noise(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLik
     """
     spike, q, variance, root, edge = _rectangular(spike, q, variance)
     threshold = root * variance
-    safe = np.where(spike > threshold, spike, 1.0)
-    overlap = (spike - threshold) / safe * ((spike + threshold) / safe) / (1 + root * (threshold / safe))
-    return _outlier(spike, threshold=threshold, edge=edge, strength=spike, overlap=overlap)
+    top = _outlier(spike, threshold=threshold, edge=edge, strength=spike, radius=threshold)
+    return replace(top, overlap=top.overlap / (1 + root * (threshold / np.where(top.visible, spike, 1.0))))
 
 
 def spiked_covariance(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> Outlier:
@@ -350,20 +344,22 @@ def _outlier(
     threshold: Floats,
     edge: Floats,
     strength: Floats,
-    overlap: Floats,
+    radius: Floats,
     negative: Any = False,
 ) -> Outlier:
-    """The record of an outlier at edge + gap^2 / strength, mirrored where `negative`."""
+    """The record of an outlier at edge + gap^2 / strength, mirrored where `negative`.
+
+    Its overlap is 1 - radius^2 / strength^2, where strength - radius is the gap.
+    """
     gap = size - threshold
     visible = gap > 0
-    gap = np.where(visible, gap, 0.0)
+    gap, strength = np.where(visible, gap, 0.0), np.where(visible, strength, 1.0)
     # noise only adds: rounding must not take the outlier below the spike
-    eigenvalue = np.maximum(
-        edge + gap * (gap / np.where(visible, strength, 1.0)), np.where(visible, size, edge)
-    )
+    eigenvalue = np.maximum(edge + gap * (gap / strength), np.where(visible, size, edge))
     return Outlier(
         eigenvalue=np.where(negative, -eigenvalue, eigenvalue),
-        overlap=np.where(visible, overlap, 0.0),
+        # in factors: a difference would cancel near the threshold
+        overlap=gap / strength * ((strength + radius) / strength),
         threshold=np.where(negative, -threshold, threshold),
         edge=np.where(negative, -edge, edge),
         visible=visible,
