@@ -37,7 +37,7 @@ from theory._checks import (
     quiet,
     require,
 )
-from theory.softmax._softmax import argmax, heated, where
+from theory.softmax._softmax import heated, split_logits, where
 
 
 def collapse_limit(weights: ArrayLike) -> Floats:
@@ -287,19 +287,16 @@ def ray_slope(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     size = logits.shape[-1]
     fits("z", 64.0 * leading.size * size**2, logits.shape)
     logits = np.broadcast_to(logits, (*leading.shape, size))
-    first, heads = logits.max(axis=-1, keepdims=True), argmax(logits)
-    tails = np.where(heads, -np.inf, logits)
-    second = tails.max(axis=-1, keepdims=True)
-    rest = np.exp((tails - second) / heat[..., None])  # in units of the runner-up
-    lead = np.exp((second - first) / heat[..., None])
-    top = 1.0 / (1.0 + lead * rest.sum(axis=-1, keepdims=True))
+    parts = split_logits(logits, heat)  # the ratios are in units of the runner-up
+    rest, heads, first = parts.ratios, parts.at_top, logits.max(axis=-1, keepdims=True)
+    second = np.where(heads, -np.inf, logits).max(axis=-1, keepdims=True)
+    lead, top, small = (x[..., None] for x in (np.exp(parts.gap / heat), parts.top, parts.scale))
     i, j = np.triu_indices(size, 1)
     pair, sums = rest[..., i] + rest[..., j], (logits[..., i] - first) + (logits[..., j] - second)
     both, of_the_mode = rest[..., i] * rest[..., j], heads[..., i] | heads[..., j]
     # weights in units of p_1 p_2, the other variable in units of p_2: neither underflows near one-hot
     weights = where(of_the_mode, pair, lead * both)
     others = rest.sum(axis=-1, keepdims=True) - pair
-    small = lead * top
     slopes = where(
         of_the_mode,
         (top + small * pair) * others + 4 * top * pair,
