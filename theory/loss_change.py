@@ -22,7 +22,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, closed_form, finite, nonnegative, positive, require, shown, together
+from theory._checks import (
+    Floats,
+    closed_form,
+    finite,
+    nonnegative,
+    positive,
+    require,
+    shown,
+    symmetric,
+    together,
+)
 
 __all__ = [
     "descent_bound",
@@ -157,11 +167,11 @@ def sign_averaged_change(
     """
     g, h, a = _problem(gradient, hessian=hessian, preconditioner=preconditioner)
     values, vectors = np.linalg.eigh(a)
-    step = (np.swapaxes(vectors, -1, -2) @ _solved(a, g[..., None]))[..., 0]
+    step = (vectors.mT @ _solved(a, g[..., None]))[..., 0]
     gaps, largest = np.diff(values), np.abs(values).max(axis=-1, keepdims=True)
     # equal eigenvalues leave their eigenvectors, and hence the signs, undetermined
     require(gaps > 1e-9 * largest, "preconditioner", "a matrix with distinct eigenvalues", preconditioner)
-    components = (np.swapaxes(vectors, -1, -2) @ g[..., None])[..., 0]
+    components = (vectors.mT @ g[..., None])[..., 0]
     curvatures = (vectors * (h @ vectors)).sum(axis=-2)
     return _change(rate, (components * step).sum(axis=-1), (step**2 * curvatures).sum(axis=-1))
 
@@ -319,8 +329,7 @@ def _matrix(name: str, value: ArrayLike, size: int) -> Floats:
         f"of shape (..., {size}, {size})",
         matrix.shape,
     )
-    gap = np.abs(matrix - np.swapaxes(matrix, -1, -2)).max(axis=(-2, -1))
-    require(gap <= 1e-9 * np.abs(matrix).max(axis=(-2, -1)), name, "symmetric", value)
+    symmetric(name, matrix)
     return matrix
 
 

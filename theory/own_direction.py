@@ -249,9 +249,7 @@ def batch_bounds(statistics: OwnDirections, batches: ArrayLike, *, semidefinite:
     own = statistics.own[:, None, None]
     row = np.concatenate([statistics.coupling[:, None], own], axis=2)
     blocks = np.concatenate([statistics.projected, row[:, :, :-1]], axis=1)
-    matrices = np.concatenate(
-        [blocks, row.swapaxes(1, 2)], axis=2
-    )  # of each sample, on the span and its own direction
+    matrices = np.concatenate([blocks, row.mT], axis=2)  # of each sample, on the span and its own direction
     tops = np.linalg.eigvalsh(matrices)[:, -1][chosen]
     lower = np.linalg.eigvalsh(statistics.projected[chosen].mean(axis=1))[:, -1]
     if flag("semidefinite", semidefinite):
@@ -362,7 +360,7 @@ class _Equation:
         above = above - self._spread / np.maximum(above, least)
         gaps = np.maximum(above[:, None] - self._own, least[:, None])
         matrices = self._base + self._rest / np.maximum(above, least)[:, None, None]
-        matrices += (self._coupling / gaps[:, :, None]).swapaxes(1, 2) @ self._coupling
+        matrices += (self._coupling / gaps[:, :, None]).mT @ self._coupling
         values = np.asarray(np.linalg.eigvalsh(matrices), dtype=np.float64)
         return values[:, -1]
 
@@ -382,7 +380,7 @@ def _symmetric(name: str, value: ArrayLike) -> Floats:
     square = matrices.ndim == 3 and matrices.shape[1] == matrices.shape[2]
     require(square and matrices.size > 0, name, "of shape (N, k, k), not empty", matrices.shape)
     require(
-        np.abs(matrices - matrices.swapaxes(1, 2)) <= _ROUNDING * np.abs(matrices).max(),
+        np.abs(matrices - matrices.mT) <= _ROUNDING * np.abs(matrices).max(),
         name,
         "symmetric",
         value,

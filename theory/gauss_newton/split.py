@@ -158,7 +158,7 @@ def hessian_terms(
     heated = rows / heat[..., None, None]
     # about the mean gradient, so that diag(p) - p p' is no difference of nearly equal numbers
     centred = heated - probabilities[..., None, :] @ heated
-    g_term = np.swapaxes(heated, -1, -2) @ (probabilities[..., :, None] * centred)
+    g_term = heated.mT @ (probabilities[..., :, None] * centred)
     h_term = np.einsum("...k,...kij->...ij", residuals, curved) / heat[..., None, None]
     return HessianTerms(g_term, h_term)
 

@@ -35,6 +35,7 @@ from theory._checks import (
     representable,
     require,
     scalar,
+    symmetric,
     together,
     within,
 )
@@ -468,7 +469,7 @@ def _signs(gradient: ArrayLike, hessian: ArrayLike, noise: ArrayLike) -> tuple[F
     g, h, sigma = finite("gradient", gradient), finite("hessian", hessian), positive("noise", noise)
     require(g.ndim == 1 and len(g) >= 1, "gradient", "a vector", g.shape)
     require(h.shape == (len(g), len(g)), "hessian", f"of shape ({len(g)}, {len(g)})", h.shape)
-    require(np.allclose(h, h.T, rtol=1e-9, atol=0), "hessian", "symmetric", hessian)
+    symmetric("hessian", h)
     require(sigma.shape == g.shape, "noise", f"of shape ({len(g)},)", sigma.shape)
     return g, h, sigma
 

@@ -48,6 +48,7 @@ from theory._checks import (
     quiet,
     require,
     scalar,
+    symmetric,
     together,
     whole,
 )
@@ -67,10 +68,6 @@ __all__ = [
     "mixture_share",
     "simple_noise_scale",
 ]
-
-
-_SYMMETRY = 1e-8
-"""Relative difference of a matrix from its transpose that counts as rounding."""
 
 
 @closed_form
@@ -455,8 +452,7 @@ def mean_square_distances(
     matrices, weights = finite("curvatures", curvatures), finite("start", start)
     shaped = matrices.ndim == 3 and len(matrices) >= 2 and matrices.shape[1] == matrices.shape[2]
     require(shaped, "curvatures", "of shape (N, P, P), N >= 2", matrices.shape)
-    skew = np.abs(matrices - matrices.swapaxes(1, 2)).max()
-    require(skew <= _SYMMETRY * np.abs(matrices).max(), "curvatures", "symmetric", curvatures)
+    symmetric("curvatures", matrices)
     require(weights.shape == matrices.shape[1:2], "start", f"of shape {matrices.shape[1:2]}", weights.shape)
     share = mixture_share(integer("batch_size", batch_size, least=1), len(matrices))
     each = np.eye(len(weights)) - scalar("rate", rate, positive) * matrices

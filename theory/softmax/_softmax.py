@@ -206,11 +206,7 @@ def _norm_of_mean(
 
 def _squared_rows(left: Floats, right: Floats, start: int, stop: int) -> Floats:
     """Sum of squares of the rows start:stop of left^T right + right^T left, its diagonal left out."""
-    rows = _across(left[..., start:stop], right) + _across(right[..., start:stop], left)
+    rows = left[..., start:stop].mT @ right + right[..., start:stop].mT @ left
     k = np.arange(rows.shape[-2], dtype=np.intp)
     rows[..., k, start + k] = 0.0
     return np.square(rows).sum(axis=(-2, -1))
-
-
-def _across(some: Floats, every: Floats) -> Floats:
-    return np.swapaxes(some, -1, -2) @ every
