@@ -22,14 +22,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, closed_form, count, flag, positive, quiet, require, scalar
+from theory._checks import Floats, closed_form, count, flag, positive, require, scalar
 from theory._roots import bracketed_root
 from theory.activations import Activation, gaussian_kernels, single
-from theory.activations.gaussian import ConvergenceError, Moments, PiecewiseLinear, real_values
+from theory.activations._quadrature import average, elementwise_values
+from theory.activations.gaussian import Moments, PiecewiseLinear
 from theory.rmt.tracy_widom import TracyWidom
 
 _TOLERANCE = 1e-12  # two successive steps agree to this, relative to the mean square
-_STEPS = (0.4, 0.2, 0.1, 0.05, 0.025)
 _NEGLIGIBLE = 42.0  # exp(-42) is 6e-19
 _NODES = 20_000
 _MODERATE = 100.0  # largest ratio of two sizes at which so many nodes resolve what is near the edge
@@ -330,7 +330,6 @@ def _mean_square_of_mean(moments: BatchNormMoments, samples: int) -> float:
 # --- the sphere ----------------------------------------------------------------------------------------------
 
 
-@quiet
 def _sphere(phi: Activation, dim: int) -> BatchNormMoments:
     """Averages over vectors of length sqrt(dim) in `dim` dimensions, at two directions of cosine -1/dim.
 
@@ -338,29 +337,26 @@ def _sphere(phi: Activation, dim: int) -> BatchNormMoments:
     analytic activation: its step is halved until two results agree.
     """
     require(not phi.kinks, "activation", "smooth or a (leaky) ReLU on a sphere", phi.name)
-    last: Floats | None = None
-    for step in _STEPS:
-        new = _trapezoid(phi, dim, step)
-        require(np.isfinite(new), "activation", "such that its averages do not overflow", phi.name)
-        if last is not None and np.all(np.abs(new - last) <= _TOLERANCE * new[0]):
-            return BatchNormMoments(*new.tolist())
-        last = new
-    raise ConvergenceError(
-        f"averages of activation {phi.name!r} over a sphere did not settle to {_TOLERANCE:g}: is it smooth?",
-        estimate=last,
-    )
+
+    def at(level: int) -> Floats:
+        found = _trapezoid(phi, dim, 0.4 / 2**level)
+        require(np.isfinite(found), "activation", "such that its averages do not overflow", phi.name)
+        return found
+
+    return BatchNormMoments(*average(phi.name, at, lambda x: x[:1]).tolist())
 
 
 def _trapezoid(phi: Activation, dim: int, step: float) -> Floats:
     x, weights, rest = _coordinate(dim, step)
-    y = _values(phi, x)
+    y = elementwise_values(phi.name, phi.function, x)
     moment = float(weights @ y**2)
     if dim == 1:
         return np.array([moment, weights @ (y * y[::-1])])
     z, inner, _ = _coordinate(dim - 1, step)
     sine = math.sqrt(1 + 1 / dim)  # of the angle, times the ratio of the two radii
     conditional = [
-        inner @ _values(phi, s * z - c / dim) for c, s in zip(x, (sine * rest).tolist(), strict=True)
+        inner @ elementwise_values(phi.name, phi.function, s * z - c / dim)
+        for c, s in zip(x, (sine * rest).tolist(), strict=True)
     ]
     return np.array([moment, weights @ (y * np.array(conditional))])
 
@@ -383,10 +379,3 @@ def _coordinate(dim: int, step: float) -> tuple[Floats, Floats, Floats]:
     # by logarithms: a power of cosh overflows in many dimensions
     density = np.exp(-(dim - 1) * log_cosh)
     return root * np.tanh(w), density / density.sum(), 1 / np.cosh(w)
-
-
-def _values(phi: Activation, x: Floats) -> Floats:
-    y = real_values(phi.name, phi.function, x)
-    finite = y.shape == x.shape and bool(np.isfinite(y).all())
-    require(finite, "activation", "finite, of the shape of its argument", phi.name)
-    return y
