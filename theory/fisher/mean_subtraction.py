@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -116,17 +116,8 @@ def mean_subtracted_statistics(
     size = Size(network, width, samples, outputs, finite_width)
     if size.samples == 1:
         return MeanSubtractedStatistics(0.0, 0.0, 0.0)
-    t, c, ratio = size.samples, size.outputs, size.width / size.samples
-    c1, c2 = _constants(network, c)
-    spike = network.alpha * network.kappas().difference
-    return network.finite(
-        MeanSubtractedStatistics(
-            mean=(1 - 1 / t) * c * (size.gap / size.parameters),
-            lower=ratio * spike + c1,
-            # hypot, since the squares may overflow
-            upper=math.hypot(math.sqrt(c * ratio) * spike, math.sqrt(c2)) * math.sqrt(size.width),
-        )
-    )
+    c = np.float64(size.outputs)
+    return network.finite(MeanSubtractedStatistics(*map(float, _statistics(network, size, c, c))))
 
 
 def mean_subtracted_largest(
@@ -225,17 +216,8 @@ def fluctuation_constants(
     FluctuationConstants(c1=4.666666666666667, c2=14.0)
     """
     network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
-    return _constants(network, count("outputs", outputs))
-
-
-@quiet
-def _constants(network: Network, outputs: int) -> FluctuationConstants:
-    difference = network.kappas().difference
-    if difference == 0:
-        return FluctuationConstants(0.0, 0.0)
-    same, other = entry_variances(network)
-    one = same + (outputs - 1) * other
-    return network.finite(FluctuationConstants(one / network.alpha / difference, outputs * one))
+    c = np.float64(count("outputs", outputs))
+    return network.finite(FluctuationConstants(*map(float, _constants(network, c, c))))
 
 
 @quiet
@@ -433,7 +415,7 @@ def batch_normalised_statistics(
     [0.00229, 3.22513, 121.48117]
     """
     network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
-    size = Size(network, width, _several(samples), outputs, finite_width)
+    size = Size(network, width, count("samples", samples, 2), outputs, finite_width)
     require((q1 is None) == (q2 is None), "q2", "given if and only if q1 is", q2)
     if q1 is None or q2 is None:
         _require_variation(network)
@@ -443,13 +425,7 @@ def batch_normalised_statistics(
         require(np.isfinite(second), "weight_variance", rule, network.drawn.weight)
     else:
         first, second = _sums(q1, q2, size.outputs)
-    ratio, spike = size.width / size.samples, network.alpha * network.kappas().difference
-    c1, c2 = _normalised_constants(network, first, second)
-    return BatchNormalisedStatistics(
-        (1 - 1 / size.samples) * first * (size.gap / size.parameters),
-        ratio * spike * (second / first) + c1,
-        np.hypot(np.sqrt(second) * math.sqrt(ratio) * spike, np.sqrt(c2)) * math.sqrt(size.width),
-    )
+    return BatchNormalisedStatistics(*_statistics(network, size, first, second))
 
 
 @closed_form
@@ -498,7 +474,7 @@ def batch_normalised_constants(
     """
     network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
     first, second = _sums(q1, q2, count("outputs", outputs))
-    return _normalised_constants(network, first, second)
+    return BatchNormalisedConstants(*_constants(network, first, second))
 
 
 @quiet
@@ -548,7 +524,7 @@ def deviation_share(
     [2.0, 1.102, 1.929]
     """
     network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
-    m, t = count("width", width), _several(samples)
+    m, t = count("width", width), count("samples", samples, 2)
     _require_variation(network)
     # in deeper networks the covariance of the noise is known only if no slope fluctuates
     short = network.depth <= 3 or not any(network.moments.backward_gap)
@@ -557,15 +533,30 @@ def deviation_share(
     return (1 + overlap / m * (t - 2)) / (t - 1)
 
 
-def _normalised_constants(network: Network, first: Floats, second: Floats) -> BatchNormalisedConstants:
+@quiet
+def _statistics(network: Network, size: Size, first: Any, second: Any) -> tuple[Any, Any, Any]:
+    """Mean eigenvalue and bounds, from sums of the outputs' inverse variances and of their squares.
+
+    Both sums are the number of outputs where the mean is subtracted alone.
+    """
+    ratio, spike = size.width / size.samples, network.alpha * network.kappas().difference
+    c1, c2 = _constants(network, first, second)
+    mean = (1 - 1 / size.samples) * first * (size.gap / size.parameters)
+    # hypot, since the squares may overflow
+    upper = np.hypot(np.sqrt(second) * math.sqrt(ratio) * spike, np.sqrt(c2)) * math.sqrt(size.width)
+    return mean, ratio * spike * (second / first) + c1, upper
+
+
+@quiet
+def _constants(network: Network, first: Any, second: Any) -> tuple[Any, Any]:
     difference = network.kappas().difference
     if difference == 0:
-        return BatchNormalisedConstants(0.0 * first, 0.0 * first)
+        return 0.0 * first, 0.0 * first
     same, other = entry_variances(network)
     # (Q_1^2 - Q_2) / Q_1 without squares of what may be large
     per_first = second / first * same + np.maximum(first - second / first, 0.0) * other
     network.finite((same, other))
-    return BatchNormalisedConstants(per_first / network.alpha / difference, first * per_first)
+    return per_first / network.alpha / difference, first * per_first
 
 
 def _limit(network: Network) -> float:
@@ -578,12 +569,6 @@ def _sums(q1: ArrayLike, q2: ArrayLike, outputs: int) -> tuple[Floats, Floats]:
     within = (1 / outputs * (1 - _ROUNDING) <= relative) & (relative <= 1 + _ROUNDING)
     require(within, "q2", f"between q1^2/{outputs} and q1^2", q2)
     return first, second
-
-
-def _several(samples: int) -> int:
-    several = count("samples", samples)
-    require(several > 1, "samples", "an integer >= 2", samples)
-    return several
 
 
 def _require_variation(network: Network) -> None:
