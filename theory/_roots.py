@@ -1,4 +1,4 @@
-"""Special functions and root finders of scipy, which is loaded on first use."""
+"""Special functions and root finders of scipy, and numbers of mpmath; both are loaded on first use."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class Later:
 
 special: Any = Later("scipy.special")
 optimize: Any = Later("scipy.optimize")
+mpmath: Any = Later("mpmath")
 
 
 @cache

@@ -40,8 +40,10 @@ from theory._checks import (
     scalar,
     within,
 )
+from theory._roots import mpmath
 from theory.activations import Activation, built_in, gaussian_kernels, resolve
 from theory.activations.gaussian import ConvergenceError, Moments
+from theory.activations.precise_kernels import precise_kernels
 
 __all__ = [
     "ConvergenceError",
@@ -332,18 +334,16 @@ def _columns(rows: Sequence[tuple[Any, Any, Any]]) -> list[list[Any]]:
 def _precise(
     activations: Sequence[Activation], drawn: Initialisation, overlap: float, digits: int
 ) -> OrderParameters:
-    from theory.activations.precise_kernels import mpmath, precise_kernels
-
     digits = integer("digits", digits, least=1, most=1000)
     kernels = [precise_kernels(a, digits) for a in activations]
     with _LOCK:
-        mp = mpmath().mp.clone()  # the caller's precision is neither read nor set
+        mp = mpmath.mp.clone()  # the caller's precision is neither read nor set
         mp.dps = digits + 15
         result = _recursion(kernels, Initialisation(*map(mp.mpf, drawn)), mp.mpf(overlap))
         mp.dps = digits
         columns = (result.q_hat_t, result.q_hat_st, result.q_tilde_t, result.q_tilde_st)
         # the unary plus rounds to the present digits; the numbers must not refer to the cloned context
-        rounded = [[mpmath().mp.make_mpf((+x)._mpf_) for x in c] for c in columns]
+        rounded = [[mpmath.mp.make_mpf((+x)._mpf_) for x in c] for c in columns]
     return OrderParameters(*(np.array(c, dtype=object) for c in rounded))
 
 

@@ -8,7 +8,6 @@ its exponentially small error is below the last digit, checked against a coarser
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from theory._checks import instance, integer, require
 from theory.activations import Activation, single
 from theory.activations.gaussian import ConvergenceError, Moments, PiecewiseLinear
 
-__all__ = ["mpmath", "precise_kernels"]
+__all__ = ["precise_kernels"]
 
 Function = Callable[[Any], Any]
 Kernel = Callable[[Any, Any, Any], Moments]
@@ -26,15 +25,6 @@ _GUARD = 8  # digits beyond those asked for: poles of fourth order take a few
 _NODES = 10**6  # of a product rule; some ten seconds
 _WORK = 2.5e8  # values times digits squared, about as long
 _ERROR_FUNCTION = 20  # times as dear as the exponential
-
-
-def mpmath() -> Any:
-    """The module, imported late because few callers need it; it has no types.
-
-    >>> mpmath().mpf(2)
-    mpf('2.0')
-    """
-    return importlib.import_module("mpmath")
 
 
 def precise_kernels(activation: Activation, digits: int) -> Any:
@@ -50,8 +40,9 @@ def precise_kernels(activation: Activation, digits: int) -> Any:
 
     Examples
     --------
-    >>> half = mpmath().mpf(1) / 2
-    >>> with mpmath().workdps(30):
+    >>> import mpmath
+    >>> half = mpmath.mpf(1) / 2
+    >>> with mpmath.workdps(30):
     ...     print(precise_kernels(single("relu"), 25).derivative(2 * half, half, half).overlap)
     0.333333333333333333333333333333
     """
