@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from theory import batch_hessian
 from theory._checks import Floats, nonnegative, positive, quiet, representable, together, whole
-from theory.batch_hessian.sampling import checked_sizes, noise_scale
+from theory.batch_hessian.sampling import noise_scale, with_sizes
 
 __all__ = ["adaptive_limit", "outlier_over_edge"]
 
@@ -115,9 +115,8 @@ def adaptive_limit(
 @quiet
 def _edge(*, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     """End of the bulk of the noise, 2 sqrt(P/b) sigma."""
-    batch, rest = checked_sizes(batch_size, dataset_size)
-    sigma, dim, batch, rest = together(
-        sigma=(nonnegative, sigma), dim=(whole, dim), batch_size=batch, dataset_size=rest
+    sigma, dim, batch, rest = with_sizes(
+        batch_size, dataset_size, sigma=(nonnegative, sigma), dim=(whole, dim)
     )
     edge = 2 * noise_scale(sigma, dim, batch, rest)
     return representable(edge, sigma=sigma, dim=dim, batch_size=batch)

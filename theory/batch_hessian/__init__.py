@@ -69,7 +69,6 @@ from theory.batch_hessian.ranks import (
     two_layer_rank_bound,
 )
 from theory.batch_hessian.sampling import (
-    checked_sizes,
     effective_batch_size,
     element_fluctuation,
     element_skewness,
@@ -80,6 +79,7 @@ from theory.batch_hessian.sampling import (
     noise_scale,
     second_order_coefficient,
     second_order_eigenvalue,
+    with_sizes,
 )
 from theory.rmt.free_poisson import CompoundFreePoisson
 
@@ -307,15 +307,9 @@ def composed_batch_eigenvalue(
     >>> composed_batch_eigenvalue(1.2, sigma=1.0, batch_size=[500, 2000], **size)
     array([1.8, 1.2])
     """
-    batch, rest = checked_sizes(batch_size, dataset_size)
     eigenvalue, sigma, edge = _in_a_data_set(eigenvalue, sigma, dim, dataset_size)
-    eigenvalue, sigma, dim, edge, batch, rest = together(
-        eigenvalue=eigenvalue,
-        sigma=sigma,
-        dim=(whole, dim),
-        edge=edge,
-        batch_size=batch,
-        dataset_size=rest,
+    eigenvalue, sigma, dim, edge, batch, rest = with_sizes(
+        batch_size, dataset_size, eigenvalue=eigenvalue, sigma=sigma, dim=(whole, dim), edge=edge
     )
     scale = np.sqrt(dim) * (sigma / np.sqrt(batch))
     largest = np.abs(eigenvalue) + 2 * scale
@@ -411,13 +405,12 @@ def _noisy(
     eigenvalue: ArrayLike, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> outliers.Outlier:
     """The extreme eigenvalue under noise whose bulk ends at twice s = sqrt(P/b) sigma."""
-    batch, rest = checked_sizes(batch_size, dataset_size)
-    eigenvalue, sigma, dim, batch, rest = together(
+    eigenvalue, sigma, dim, batch, rest = with_sizes(
+        batch_size,
+        dataset_size,
         eigenvalue=(finite, eigenvalue),
         sigma=(nonnegative, sigma),
         dim=(whole, dim),
-        batch_size=batch,
-        dataset_size=rest,
     )
     scale = noise_scale(sigma, dim, batch, rest)
     largest = np.abs(eigenvalue) + 2 * scale
@@ -530,10 +523,12 @@ def _batch(
     dataset_size: ArrayLike,
 ) -> Floats:
     """Top eigenvalue of the spike eigenvalue - variance under a model of rectangular noise; itself at B = N."""
-    eigenvalue, variance = nonnegative("eigenvalue", eigenvalue), nonnegative("variance", variance)
-    batch, rest = checked_sizes(batch_size, dataset_size)
-    eigenvalue, variance, dim, batch, rest = together(
-        eigenvalue=eigenvalue, variance=variance, dim=(whole, dim), batch_size=batch, dataset_size=rest
+    eigenvalue, variance, dim, batch, rest = with_sizes(
+        batch_size,
+        dataset_size,
+        eigenvalue=(nonnegative, eigenvalue),
+        variance=(nonnegative, variance),
+        dim=(whole, dim),
     )
     q = np.where((rest > 0) & (variance > 0), dim * (rest / batch), 1.0)
     # the refusal names these arguments; inside the model it would name others

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from theory._checks import (
+    Check,
     Floats,
     closed_form,
     finite,
@@ -102,8 +103,7 @@ def element_fluctuation(*, variance: ArrayLike, batch_size: ArrayLike, dataset_s
     >>> float(element_fluctuation(variance=2.0, batch_size=2, dataset_size=4))
     0.5
     """
-    batch, rest = checked_sizes(batch_size, dataset_size)
-    variance, batch, rest = together(variance=(nonnegative, variance), batch_size=batch, dataset_size=rest)
+    variance, batch, rest = with_sizes(batch_size, dataset_size, variance=(nonnegative, variance))
     return over(variance, batch, rest)
 
 
@@ -200,9 +200,8 @@ def element_skewness(skewness: ArrayLike, *, batch_size: ArrayLike, dataset_size
     >>> element_skewness(2.0, batch_size=[8, 16, 24], dataset_size=32).round(3)
     array([ 0.408,  0.   , -0.408])
     """
-    batch, rest = checked_sizes(batch_size, dataset_size)
+    gamma, batch, rest = with_sizes(batch_size, dataset_size, skewness=(finite, skewness))
     require(rest > 0, "batch_size", "below dataset_size", batch_size)
-    gamma, batch, rest = together(skewness=(finite, skewness), batch_size=batch, dataset_size=rest)
     # (N - 2B) / sqrt(N (N - B)), in the share 1 - B/N
     factor = (2 * rest - 1) / np.sqrt(rest)
     return factor * (gamma / np.sqrt(batch))
@@ -278,8 +277,7 @@ def noise_bound(
     >>> float(noise_bound(1.0, batch_size=1, dataset_size=1000))
     1.998
     """
-    batch, rest = checked_sizes(batch_size, dataset_size)
-    norm, batch, rest = together(norm=(nonnegative, norm), batch_size=batch, dataset_size=rest)
+    norm, _, rest = with_sizes(batch_size, dataset_size, norm=(nonnegative, norm))
     return (1 if flag("semidefinite", semidefinite) else 2) * rest * norm
 
 
@@ -353,12 +351,8 @@ def second_order_eigenvalue(
     >>> float(second_order_eigenvalue(2.0, coefficient=3.0, batch_size=4, dataset_size=12))
     2.5
     """
-    batch, rest = checked_sizes(batch_size, dataset_size)
-    eigenvalue, coefficient, batch, rest = together(
-        eigenvalue=(finite, eigenvalue),
-        coefficient=(finite, coefficient),
-        batch_size=batch,
-        dataset_size=rest,
+    eigenvalue, coefficient, batch, rest = with_sizes(
+        batch_size, dataset_size, eigenvalue=(finite, eigenvalue), coefficient=(finite, coefficient)
     )
     return eigenvalue + over(coefficient, batch, rest)
 
@@ -377,6 +371,14 @@ def checked_sizes(
     bounded = np.where(np.isfinite(total), total, 1.0)
     # two numbers, since 1/b may overflow where b does not; (N - B) / N keeps its digits where B is near N
     return batch, np.where(np.isfinite(total), (bounded - batch) / bounded, 1.0)
+
+
+def with_sizes(
+    batch_size: ArrayLike, dataset_size: ArrayLike, **arguments: Floats | tuple[Check, ArrayLike]
+) -> tuple[Floats, ...]:
+    """Return the arguments, B and 1 - B/N, checked and broadcast to one shape."""
+    batch, rest = checked_sizes(batch_size, dataset_size)
+    return together(**arguments, batch_size=batch, dataset_size=rest)
 
 
 @quiet
