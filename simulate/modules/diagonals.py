@@ -8,7 +8,6 @@ than its weights: with s = W x the output, d2L/dW_op2 is the sum over samples of
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -255,7 +254,7 @@ def _layers_by_output(objective: Objective, curved: Mapping[int, slice]) -> Mapp
         batch = objective.few()
         passed = sites.visited_or_none(objective, batch)
     found = passed[1] if passed else []  # so few may be taken in another order
-    uses = Counter(place for site in found for place in site.places.values())
+    uses = sites.uses(found)
     units: dict[tuple[int, ...], int] = {}
     for site in found:
         # a parameter of two sites has mixed derivatives between them, which this method does not see

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from simulate import _memory
 from simulate.lanczos.rows import identity
 from simulate.modules import site_gradients, sites
-from simulate.modules.sample_parts import finite_derivatives, require_rows
+from simulate.modules.sample_parts import deltas_of, finite_derivatives, require_rows
 from simulate.modules.site_gradients import Use
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
@@ -111,11 +111,9 @@ def _add_by_sites(total: Tensor, outputs: Tensor, found: Sequence[Site], samples
     needed = held * outputs.element_size()
     _memory.require_free("inputs", needed, what, device=outputs.device, advice="use fewer samples")
     units = identity(count, outputs).view(count, 1, *outputs.shape[1:])
-    nudges = [site.nudge for site in found]
     # no sample sees another, so one backward pass serves one output of all samples
-    steep = zip(*(slopes(outputs, nudges, unit.expand_as(outputs)) for unit in units), strict=True)
-    cotangents = [(site, site_gradients.stacked(each, 0)) for site, each in zip(found, steep, strict=True)]
-    for uses in site_gradients.uses_of(cotangents).values():
+    steep = deltas_of(outputs, found, units.expand(count, *outputs.shape))
+    for uses in site_gradients.uses_of(zip(found, steep, strict=True)).values():
         if _acts_once(uses, samples):
             _add_products(total, uses[0], samples, traced)
             continue

@@ -22,7 +22,6 @@ out.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -527,7 +526,7 @@ def _feature(site: Site) -> Tensor | None:
 
 def _squared_lengths(changes: Sequence[_Change], samples: int) -> tuple[Tensor, dict[int, Tensor]]:
     """Return the sum of the squared lengths of all products, and the sum of the products by place, (size,) each."""
-    uses = Counter(place for change in changes for place in change.site.places.values())
+    uses = sites.uses(change.site for change in changes)
     products, sums = dict[int, Tensor](), dict[int, Tensor]()
     total = changes[0].delta_change.new_zeros((), dtype=torch.float64)
     for change in changes:

@@ -22,7 +22,6 @@ outputs of sample i, and is not the matrix of a batch.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -234,8 +233,7 @@ def is_piecewise_linear(objective: Objective) -> bool:
             if passed is None:
                 return False
             outputs, found = passed
-            uses = Counter(place for site in found for place in site.places.values())
-            if any(count > 1 for count in uses.values()) or not _linear(outputs):
+            if any(count > 1 for count in sites.uses(found).values()) or not _linear(outputs):
                 return False
     return True
 

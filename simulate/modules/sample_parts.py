@@ -13,9 +13,8 @@ sites (`simulate.modules.sites`): only inner products of its rows and products w
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import torch
@@ -332,7 +331,7 @@ def _parts_by_sites(
         if through:
             outputs, found = through
             _require_same(outputs, whole, part)
-            deltas = _deltas(outputs, found, cotangents)
+            deltas = deltas_of(outputs, found, cotangents)
             yield _site_part(objective, found, deltas, cotangents, signs, pairs)
             continue
         for one in cuts(len(signs), 1):
@@ -352,7 +351,7 @@ def _parts_by_columns(objective: Objective, batch: Batch, outer: Outer) -> Itera
         for values, vectors in outer.columns(part, size):
             rows = (vectors * finite_derivatives(values).abs().sqrt()[:, None]).to(outputs.dtype)
             cotangents = rows.movedim(-1, 0).reshape(-1, *outputs.shape)
-            deltas = _deltas(outputs, found, cotangents)
+            deltas = deltas_of(outputs, found, cotangents)
             yield _site_part(objective, found, deltas, cotangents, values.sign(), pairs=False)
 
 
@@ -383,7 +382,7 @@ def rows_by_sample(stacked: Tensor, samples: int) -> Tensor:
     return stacked.unflatten(1, (samples, -1)).movedim(0, 1).flatten(2)
 
 
-def _deltas(outputs: Tensor, found: Sequence[Site], cotangents: Tensor) -> list[Tensor]:
+def deltas_of(outputs: Tensor, found: Sequence[Site], cotangents: Tensor) -> list[Tensor]:
     """Return the derivatives (r, *nudge) of the outputs along r cotangents, by the nudge of every site."""
     nudges = [site.nudge for site in found]
     deltas = [n.new_empty(len(cotangents), *n.shape) for n in nudges]
@@ -442,17 +441,12 @@ def _root_windows(
 
 def _pairs(found: Sequence[Site], deltas: Sequence[Tensor], samples: int) -> Iterator[Pair]:
     """Yield the pairs of every parameter."""
-    # a parameter that acts at several sites has the sum of their gradients
-    uses = Counter(place for site in found for place in site.places.values())
-    sums: dict[int, Tensor] = {}
-    for site, delta in zip(found, deltas, strict=True):
-        for name, place in site.places.items():
-            if uses[place] == 1:
-                yield site_gradients.gram_factors(site, name, delta, samples)
-            else:
-                gradients = site_gradients.per_sample(site, name, delta, samples)
-                sums[place] = sums[place] + gradients if place in sums else gradients
-    yield from ((total, total) for total in sums.values())
+    for uses in site_gradients.uses_of(zip(found, deltas, strict=True)).values():
+        if len(uses) == 1:
+            yield site_gradients.gram_factors(*uses[0], samples)
+        else:  # the sum of the gradients at all of these sites
+            total = reduce(torch.add, (site_gradients.per_sample(*use, samples) for use in uses))
+            yield total, total
 
 
 def _window_size(objective: Objective, batch: Batch, directions: int) -> int:

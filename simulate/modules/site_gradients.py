@@ -90,11 +90,6 @@ def gram_factors(site: Site, name: str, cotangents: Tensor, samples: int) -> tup
     return gradients, gradients
 
 
-def stacked(parts: Sequence[Tensor], dim: int) -> Tensor:
-    """Return `torch.stack` of tensors, without a copy of a single one."""
-    return parts[0].unsqueeze(dim) if len(parts) == 1 else torch.stack([*parts], dim)
-
-
 def multiplies(layer: nn.Module) -> bool:
     """Whether a layer multiplies patches of its input by a matrix of weights."""
     return isinstance(layer, nn.Linear | nn.Embedding | _ConvNd) and not isinstance(layer, _ConvTransposeNd)

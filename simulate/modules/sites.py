@@ -16,7 +16,8 @@ sites with these axes swapped.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -114,6 +115,11 @@ def visited_or_none(objective: Objective, batch: Batch) -> tuple[Tensor, list[Si
         return visited(objective, batch)
     except ElsewhereError:
         return None
+
+
+def uses(found: Iterable[Site]) -> Mapping[int, int]:
+    """Return at how many sites each parameter acts, by its place."""
+    return Counter(place for site in found for place in site.places.values())
 
 
 def _in_expected_order(objective: Objective, outputs: Tensor, sites: Sequence[Site], samples: int) -> bool:

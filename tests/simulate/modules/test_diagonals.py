@@ -81,9 +81,9 @@ def test_many_outputs_are_taken_column_by_column(
     expected, passes = gauss_newton_diagonal(objective), []
     monkeypatch.setattr(sample_parts, "_MANY", 20)
     monkeypatch.setattr(sample_parts, "_WINDOW", window)
-    plain = sample_parts._deltas
+    plain = sample_parts.deltas_of
     monkeypatch.setattr(
-        sample_parts, "_deltas", lambda *given: (passes.append(len(given[2])), plain(*given))[1]
+        sample_parts, "deltas_of", lambda *given: (passes.append(len(given[2])), plain(*given))[1]
     )
 
     assert_allclose(gauss_newton_diagonal(objective), expected, rtol=1e-11, atol=1e-14)
