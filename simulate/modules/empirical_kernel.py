@@ -16,9 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from simulate import _memory
-from simulate.lanczos.rows import identity
 from simulate.modules import site_gradients, sites
-from simulate.modules.sample_parts import deltas_of, finite_derivatives, require_rows
+from simulate.modules.sample_parts import deltas_of, finite_derivatives, require_rows, single_outputs
 from simulate.modules.site_gradients import Use
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
@@ -110,9 +109,8 @@ def _add_by_sites(total: Tensor, outputs: Tensor, found: Sequence[Site], samples
     what = f"the derivatives of {count} outputs of {samples} samples"
     needed = held * outputs.element_size()
     _memory.require_free("inputs", needed, what, device=outputs.device, advice="use fewer samples")
-    units = identity(count, outputs).view(count, 1, *outputs.shape[1:])
     # no sample sees another, so one backward pass serves one output of all samples
-    steep = deltas_of(outputs, found, units.expand(count, *outputs.shape))
+    steep = deltas_of(outputs, found, single_outputs(outputs))
     for uses in site_gradients.uses_of(zip(found, steep, strict=True)).values():
         if _acts_once(uses, samples):
             _add_products(total, uses[0], samples, traced)

@@ -239,7 +239,7 @@ def _half_h_term(
     """Return m_ij + e_i' C e_j / 2, (d, d), from one backward pass to the nudges for each direction."""
     delta = slopes(part.outputs, part.nudges, slope, again=True)
     inner = [(s, d.detach()) for s, d in zip(part.sites, delta, strict=True) if s.inputs.requires_grad]
-    bent = [k for k, d in enumerate(delta) if d.requires_grad] if _has_curvature(delta, part.nudges) else []
+    bent = [k for k, d in enumerate(delta) if d.requires_grad] if has_curvature(delta, part.nudges) else []
     total = slope.new_zeros(changes[0].shape[1], changes[0].shape[1])
     if not inner and not bent:
         return total
@@ -320,7 +320,7 @@ def _like_nudges(changes: Sequence[Tensor], i: int, like: Sequence[Tensor]) -> l
     return [change[:, i].reshape_as(tensor) for change, tensor in zip(changes, like, strict=True)]
 
 
-def _has_curvature(delta: Sequence[Tensor], nudges: Sequence[Tensor]) -> bool:
+def has_curvature(delta: Sequence[Tensor], nudges: Sequence[Tensor]) -> bool:
     """Whether the linearised loss has a second derivative by the nudges; piecewise linear networks have none."""
     ends = [d for d in delta if d.requires_grad]
     if not ends:

@@ -26,8 +26,8 @@ from torch.nn import functional
 from simulate import _checks
 from simulate.modules import sites
 from simulate.modules.homogeneous import Homogeneous
-from simulate.modules.projected import directions_of, plain_convolution, pull
-from simulate.modules.sample_parts import parameter_columns, rows_by_sample
+from simulate.modules.projected import directions_of, has_curvature, plain_convolution, pull
+from simulate.modules.sample_parts import deltas_of, parameter_columns, rows_by_sample, single_outputs
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts
@@ -115,19 +115,14 @@ def _derivatives(objective: Objective, batch: Batch, directions: Sequence[Tensor
     inner = [i for i, site in enumerate(found) if site.inputs.requires_grad]
     *inputs, jacobian = _changes(found, [*(found[i].inputs for i in inner), outputs], directions)
     half = outputs.new_zeros(*outputs.shape, len(jacobian), len(jacobian))
-    delta = _signals(outputs, [found[i].nudge for i in inner]) if inner else []
+    # no sample sees another, so one backward pass serves one logit of all samples
+    delta = deltas_of(outputs, [found[i] for i in inner], single_outputs(outputs)) if inner else []
     for i, signal, change in zip(inner, delta, inputs, strict=True):
         if _kernel_is_cheaper(found[i], directions):
             _add_by_kernel(half, found[i], signal, change, directions)
         else:
             _add_by_pulling(half, found[i], signal, change, directions)
     return _Derivatives(outputs.detach(), jacobian.permute(1, 2, 0).contiguous(), half)
-
-
-def _signals(outputs: Tensor, nudges: Sequence[Tensor]) -> list[Tensor]:
-    """Return the derivatives of each logit by the outputs of these layers, (K, *output)."""
-    rows = [slopes(outputs[:, k].sum(), nudges) for k in range(outputs.shape[1])]
-    return [torch.stack(signal) for signal in zip(*rows, strict=True)]
 
 
 def _add_by_pulling(
@@ -197,9 +192,7 @@ def _degree(objective: Objective, batch: Batch) -> int:
 def _require_straight(objective: Objective, batch: Batch) -> None:
     outputs, found = sites.visited(objective, batch.part(slice(0, 3)))
     nudges = [site.nudge for site in found]
-    slope = slopes(outputs, nudges, normal(outputs), again=True)
-    # along random combinations, which vanish with probability 0 if any second derivative does not
-    if any(bool(bent.any()) for bent in slopes(slope, nudges, [normal(s) for s in slope])):
+    if has_curvature(slopes(outputs, nudges, normal(outputs), again=True), nudges):
         raise ValueError("model must be piecewise linear, such as with ReLU, got a curved one")
 
 

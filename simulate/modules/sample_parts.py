@@ -382,6 +382,12 @@ def rows_by_sample(stacked: Tensor, samples: int) -> Tensor:
     return stacked.unflatten(1, (samples, -1)).movedim(0, 1).flatten(2)
 
 
+def single_outputs(outputs: Tensor) -> Tensor:
+    """Return the cotangents (m, *outputs) that give each of the m outputs of all samples at once."""
+    count = outputs[0].numel()
+    return identity(count, outputs).view(count, 1, *outputs.shape[1:]).expand(count, *outputs.shape)
+
+
 def deltas_of(outputs: Tensor, found: Sequence[Site], cotangents: Tensor) -> list[Tensor]:
     """Return the derivatives (r, *nudge) of the outputs along r cotangents, by the nudge of every site."""
     nudges = [site.nudge for site in found]
