@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from simulate import _checks
+from simulate.training.rules import per_network
 from simulate.training.stacks import Parameters, Stack
 
 
@@ -94,9 +95,7 @@ def rising_rates(
     before, gradients = stack.losses_and_gradients(parameters, inputs, targets)
     slopes: list[Tensor] = []
     for rates in tried.unbind(1):
-        moved = [
-            p - rates.view(-1, *[1] * (p.ndim - 1)) * g for p, g in zip(parameters, gradients, strict=True)
-        ]
+        moved = [p - per_network(rates, p) * g for p, g in zip(parameters, gradients, strict=True)]
         after = stack.losses(stack.outputs(moved, inputs), targets).flatten(1).mean(1)
         slopes.append((after - before) / rates)
     slope = torch.stack(slopes, 1)

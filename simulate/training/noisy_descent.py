@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from simulate import _checks
+from simulate.training.edges import flatten, shaped_like
 from simulate.training.stacks import Parameters, Stack
 
 
@@ -79,9 +80,8 @@ def noisy_descent(
             turned = normal(noise.shape[1])
             noise = turned * (noise.norm(dim=1, keepdim=True) / turned.norm(dim=1, keepdim=True))
         _, slopes = stack.losses_and_gradients(own, inputs, targets)
-        parts = noise.split([p[0].numel() for p in own], 1)
-        for p, slope, part in zip(own, slopes, parts, strict=True):
-            p.sub_(rate * (slope + part.view_as(p)))
+        for p, slope, part in zip(own, slopes, shaped_like(noise, own), strict=True):
+            p.sub_(rate * (slope + part))
     return own
 
 
@@ -92,4 +92,4 @@ def _weighted_gradients(
     with torch.enable_grad():
         at = [p.detach().requires_grad_() for p in parameters]
         losses = (weights * stack.losses(stack.outputs(at, inputs), targets)).mean(1)
-        return torch.cat([g.flatten(1) for g in torch.autograd.grad(losses.sum(), at)], 1)
+        return flatten(torch.autograd.grad(losses.sum(), at))

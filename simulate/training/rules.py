@@ -90,7 +90,7 @@ class Rule:
             else:
                 moves, weight = self._adam(gradients, first, second, steps), 1
             for p, move in zip(parameters, moves, strict=True):
-                p.addcmul_(rates.view(-1, *[1] * (p.ndim - 1)), move, value=weight)
+                p.addcmul_(per_network(rates, p), move, value=weight)
             return Memory(steps, first, second)
         finally:
             torch.set_flush_denormal(before)
@@ -134,6 +134,11 @@ class Memory(NamedTuple):
     def of(self, which: Tensor) -> Memory:
         """Return the memory of some of the networks, by a mask."""
         return Memory(self.steps, [t[which] for t in self.first], [t[which] for t in self.second])
+
+
+def per_network(numbers: Tensor, like: Tensor) -> Tensor:
+    """Return numbers of each network with as many axes as its parameters, so that they multiply these."""
+    return numbers.reshape(*numbers.shape, *[1] * (like.ndim - numbers.ndim))
 
 
 SGD = Rule()

@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from simulate import _checks, _memory
 from simulate.networks import mlp_logits
+from simulate.training.rules import per_network
 
 Parameters = Sequence[Tensor]
 Predictions = Callable[[int, Tensor], Tensor]
@@ -114,7 +115,7 @@ def descent(
                 gradients = torch.autograd.grad(found, leaves, residuals)
             yield Moment(at, gradients, found.detach(), p)
             if isinstance(rate, Tensor):
-                scaled = [rate.reshape(*rate.shape, *[1] * (g.ndim - rate.ndim)) * g for g in gradients]
+                scaled = [per_network(rate, g) * g for g in gradients]
             else:
                 scaled = [rate * g for g in gradients]
             moves = tuple(momentum * m - g for m, g in zip(moves, scaled, strict=True))

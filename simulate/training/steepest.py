@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from simulate.training.edges import Products
-from simulate.training.rules import Memory, Rule
+from simulate.training.rules import Memory, Rule, per_network
 from simulate.training.scaled_training import inner
 from simulate.training.stacks import Parameters, Stack
 
@@ -47,11 +47,7 @@ def _polar_factors(gradients: Parameters) -> list[Tensor]:
 def _longest_block(gradients: Parameters) -> list[Tensor]:
     lengths = torch.stack([g.flatten(1).norm(dim=1) for g in gradients], 1)
     chosen = torch.nn.functional.one_hot(lengths.argmax(1), len(gradients)) / lengths.clamp_min(1e-30)
-    return [g * _per_network(chosen[:, i], g) for i, g in enumerate(gradients)]
-
-
-def _per_network(numbers: Tensor, like: Tensor) -> Tensor:
-    return numbers.view(-1, *[1] * (like.ndim - 1))
+    return [g * per_network(chosen[:, i], g) for i, g in enumerate(gradients)]
 
 
 NORMS: dict[str, Callable[[Parameters], list[Tensor]]] = {
@@ -109,7 +105,7 @@ class Steepest(Rule):
         directions = NORMS[self.norm](gradients)
         lengths = rates if self.normalised else rates * inner(gradients, directions, 1)
         for p, d in zip(parameters, directions, strict=True):
-            p.sub_(d * _per_network(lengths, d))
+            p.sub_(d * per_network(lengths, d))
         return memory
 
 

@@ -21,6 +21,7 @@ from simulate import _checks, _memory
 from simulate.activations import ActivationLike
 from simulate.matrices import ensembles
 from simulate.objectives.batches import cuts
+from simulate.training.rules import per_network
 from simulate.wide import fisher_gram
 from simulate.wide.signals import WideNetwork, forward
 
@@ -120,8 +121,7 @@ def sharpness(network: WideNetwork, activation: ActivationLike, *, subtracted: b
         return torch.cat([sharpness(part, activation, subtracted=subtracted) for part in parts])
     gram = fisher_gram.gram(network, activation).double()
     gram = fisher_gram.centred(gram) if subtracted else gram
-    classes = network.outputs
-    flat = gram.transpose(2, 3).reshape(n, classes * samples, classes * samples)
+    flat = fisher_gram.as_matrices(gram)
     finite = flat.sum((1, 2)).isfinite()
     if bool(finite.all()):
         return ensembles.top_eigenvalue(flat) / samples
@@ -209,7 +209,7 @@ def descend(
                 break
         losses[places, step] = found
         moves = zip(own, gradients, strict=True)
-        own = [t - gradient.mul_(each.reshape(-1, *[1] * (t.ndim - 1))) for t, gradient in moves]
+        own = [t - gradient.mul_(per_network(each, t)) for t, gradient in moves]
     return Descent(losses.reshape(*rates.shape, -1))
 
 

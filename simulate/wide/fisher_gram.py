@@ -125,7 +125,7 @@ def gram_operator(gram: Tensor) -> Operator:
     tensor([[13.,  2.],
             [ 2.,  1.]])
     """
-    dual = _as_matrices(gram[None])[0]
+    dual = as_matrices(gram[None])[0]
     return Operator(
         product=lambda vectors: vectors @ dual / gram.shape[-1],
         dim=len(dual),
@@ -157,10 +157,10 @@ def centred(gram: Tensor) -> Tensor:
 
 def fisher_eigenvalues(gram: Tensor) -> Tensor:
     """Return the C T largest eigenvalues of the Fisher matrix (the others are 0), ascending, shape (n, C T)."""
-    return torch.linalg.eigvalsh(_as_matrices(gram)) / gram.shape[-1]
+    return torch.linalg.eigvalsh(as_matrices(gram)) / gram.shape[-1]
 
 
-def _as_matrices(gram: Tensor) -> Tensor:
+def as_matrices(gram: Tensor) -> Tensor:
     """Return K as matrices (n, C T, C T), with rows over samples within outputs."""
     return gram.transpose(2, 3).flatten(3, 4).flatten(1, 2)
 

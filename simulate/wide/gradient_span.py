@@ -11,6 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from simulate.wide.fisher_gram import as_matrices
+
 _SMALLEST = 1e-12
 """Reciprocal condition of the Gram matrix of the mean gradients, below which they count as dependent."""
 
@@ -46,18 +48,13 @@ def top_span(gram: Tensor) -> Span:
     1.0
     """
     n, outputs, _, samples, _ = gram.shape
-    size = outputs * samples
-    values, vectors = torch.linalg.eigh(gram.transpose(2, 3).reshape(n, size, size))
+    values, vectors = torch.linalg.eigh(as_matrices(gram))
     values, vectors = values[:, -outputs:], vectors[:, :, -outputs:]
     norms = gram.mean((-2, -1))
-    _require_independent(norms)
+    sizes = torch.linalg.eigvalsh(norms)
+    if not bool((sizes[:, 0] > _SMALLEST * sizes[:, -1]).all()):
+        raise ValueError("gram must have linearly independent mean gradients of all outputs")
     # (J^T a_j / sqrt(value_j))' J^T e_k = sqrt(value_j) a_j' e_k
     inner = values.sqrt()[:, :, None] * vectors.mT.reshape(n, outputs, outputs, samples).mean(3)
     shared = (inner @ torch.linalg.inv(norms) * inner).sum((1, 2))
     return Span(values / samples, shared / outputs)
-
-
-def _require_independent(norms: Tensor) -> None:
-    values = torch.linalg.eigvalsh(norms)
-    if not bool((values[:, 0] > _SMALLEST * values[:, -1]).all()):
-        raise ValueError("gram must have linearly independent mean gradients of all outputs")
