@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -90,9 +90,6 @@ class Estimate(_Numbers, Result):
 
     def _columns(self) -> Columns:
         return {"value": [self.value], "standard error": [self.standard_error]}
-
-    def _record(self) -> Mapping[str, float]:
-        return self._asdict()
 
     def _draw(self, axes: Axes) -> None:
         draw_bars(axes, ["estimate"], [self.value], [self.standard_error])

@@ -46,9 +46,6 @@ class Projected(Result, Terms):
 
     __slots__ = ()
 
-    def _record(self) -> Mapping[str, Tensor]:
-        return self._asdict()
-
     def _headline(self) -> str:
         trace, norm = float(self.hessian.trace()), float(self.hessian.norm())
         return f"R'HR along {len(self.g_term)} directions, trace {trace:.5g}, Frobenius norm {norm:.5g}"
