@@ -96,12 +96,7 @@ def digits(size: tuple[int, int, int] = (1, 28, 28)) -> Images:
         raise ValueError(f"size must be one of {', '.join(map(str, _DIGIT_SIZES))}, got {size!r}")
     table = _digits()
     pixels = _resized(torch.from_numpy(table[:, :-1].reshape(-1, 1, 8, 8)), size)
-    images = _standardised(pixels.numpy(), "digits")
-    labels = table[:, -1].astype(np.int64)
-    # cached: all callers share these arrays
-    for array in (images, labels):
-        array.flags.writeable = False
-    return Images(images, labels)
+    return _shared(_standardised(pixels.numpy(), "digits"), table[:, -1].astype(np.int64))
 
 
 def _digits() -> Floats:
@@ -169,11 +164,15 @@ def opened(source: str, size: tuple[int, int, int]) -> Images:
     what = f"{len(loaded)} images of size {size}"
     needed = 8 * (loaded.images.size + COPIES * len(loaded) * math.prod(size))
     _memory.require_free("size", needed, what, advice="use a smaller size or fewer images")
-    images = _standardised(_fitted(torch.from_numpy(loaded.images), size).numpy(), source)
+    images = _fitted(torch.from_numpy(loaded.images), size).numpy()
+    return _shared(_standardised(images, source), loaded.labels)
+
+
+def _shared(images: Floats, labels: NDArray[np.int64]) -> Images:
     # cached: all callers share these arrays
-    for array in (images, loaded.labels):
+    for array in (images, labels):
         array.flags.writeable = False
-    return Images(images, loaded.labels)
+    return Images(images, labels)
 
 
 def arrays(path: str | os.PathLike[str], *choices: Sequence[str]) -> list[NDArray[Any]]:
