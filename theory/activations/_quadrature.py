@@ -149,6 +149,14 @@ def _number(name: str, value: Any) -> float:
 
 Function = Callable[[Floats], Any]
 
+
+def require_functions(**given: Any) -> None:
+    """Refuse an activation and derivatives that cannot be called; the second derivative may be None."""
+    for name, function in given.items():
+        optional = name.startswith("second") and function is None
+        require(optional or callable(function), name, "callable on arrays", function)
+
+
 _TOLERANCE = 1e-12  # two successive levels agree to this; the error of the finer one is then far below
 _FLOOR = 1e-290  # what is smaller has lost digits to underflow
 _LEVELS = 5
@@ -220,11 +228,7 @@ class NumericalKernels(Kernels):
     second: Function | None = None
 
     def __post_init__(self) -> None:
-        for name in ("function", "first", "second"):
-            field = getattr(self, name)
-            require(
-                callable(field) or (name == "second" and field is None), name, "callable on arrays", field
-            )
+        require_functions(function=self.function, first=self.first, second=self.second)
 
     def value(self, variance: float, covariance: float, gap: float) -> Moments:
         """Moments of the activation itself."""

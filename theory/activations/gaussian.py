@@ -28,11 +28,11 @@ results agree.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from theory.activations._quadrature import (
     ConvergenceError,
     Erf,
     Fluctuations,
+    Function,
     Grid,
     Integrand,
     Kernels,
@@ -68,8 +69,6 @@ __all__ = [
     "real_values",
 ]
 
-
-Function = Callable[[Floats], Any]
 
 _ORDERS = (14, 19, 28, 42, 60)  # nodes per panel, one number for each level
 _PANEL = 3.0  # length of a panel in a Gaussian variable
