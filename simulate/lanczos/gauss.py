@@ -59,8 +59,7 @@ def quadrature(matrix: AnyMatrix, starts: Any, steps: int) -> Quadrature:
     >>> nodes.round(12) + 0.0, weights.round(12)
     (array([[0., 5.]]), array([[0.75, 0.25]]))
     """
-    with in_full_precision():
-        return tridiagonal(matrix, starts, steps).quadrature()
+    return tridiagonal(matrix, starts, steps).quadrature()
 
 
 class Tridiagonal(NamedTuple):

@@ -49,17 +49,16 @@ def in_full_precision() -> Iterator[None]:
     undo: Undo = []
     try:
         if not _NEWER:
-            _switch_older(undo)
-        elif not all(_value(place) in _FULL for place in _places()):
+            _put_older(
+                undo, torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"
+            )
+            _put_older(undo, _cudnn_rounds, _let_cudnn_round, False)
+        elif not all(_value(place) in _FULL for place in _ON_THE_CPU + _ON_A_GPU * _has_gpu()):
             _switch(undo)
         yield
     finally:
         for put_back in reversed(undo):
             put_back()
-
-
-def _places() -> tuple[tuple[str, str], ...]:
-    return _ON_THE_CPU + (_ON_A_GPU if _has_gpu() else ())
 
 
 def _has_gpu() -> bool:
@@ -95,11 +94,6 @@ def _restore_products(older: str, own: list[tuple[tuple[str, str], str]]) -> Non
     torch.set_float32_matmul_precision(older)
     for place, value in own:
         torch._C._set_fp32_precision_setter(*place, value)
-
-
-def _switch_older(undo: Undo) -> None:
-    _put_older(undo, torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest")
-    _put_older(undo, _cudnn_rounds, _let_cudnn_round, False)
 
 
 def _put_older(undo: Undo, get: Callable[[], Any], put: Callable[[Any], None], full: Any) -> None:

@@ -210,11 +210,13 @@ def _first_pass(part: SamplePart, basis: Tensor) -> _FirstPass:
     traces, squares = gram.diagonal(dim1=1, dim2=2).sum(1), gram.square().sum((1, 2))
     weights = (top * root[:, None]).to(part.cotangents.dtype)
     cotangents = torch.einsum("nr,rn...->n...", weights, part.cotangents)
+    overlaps = torch.einsum("nrk,nr->nk", inside, top) * root[:, None]
     return _FirstPass(
         grams=torch.stack([traces, largest, squares], 1),
         projected=inside.mT @ inside,
         squared=inside.mT @ gram @ inside,
-        overlaps=_clip_lengths(torch.einsum("nrk,nr->nk", inside, top) * root[:, None]),
+        # only rounding makes overlaps of unit vectors longer than one
+        overlaps=overlaps / overlaps.norm(dim=1, keepdim=True).clamp(min=1),
         tops=list(cotangents),
     )
 
@@ -225,11 +227,6 @@ def _gather_rows(objective: Objective, own: Sequence[Tensor]) -> Tensor:
     if not objective.ranks.several:
         return here
     return torch.from_numpy(objective.ranks.rows(numbers(here))).to(here)
-
-
-def _clip_lengths(overlaps: Tensor) -> Tensor:
-    """Scale overlaps to length at most one: only rounding makes overlaps of unit vectors longer."""
-    return overlaps / overlaps.norm(dim=1, keepdim=True).clamp(min=1)
 
 
 def _second_pass(part: SamplePart, along: Tensor, count: int, probes: int) -> tuple[Tensor, Tensor]:
