@@ -53,7 +53,7 @@ def in_full_precision() -> Iterator[None]:
                 undo, torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"
             )
             _put_older(undo, _cudnn_rounds, _let_cudnn_round, False)
-        elif not all(_value(place) in _FULL for place in _ON_THE_CPU + _ON_A_GPU * _has_gpu()):
+        elif not all(_value(place) in _FULL for place in _ON_THE_CPU + (_ON_A_GPU if _has_gpu() else ())):
             _switch(undo)
         yield
     finally:
