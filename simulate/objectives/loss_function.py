@@ -43,6 +43,7 @@ from simulate.objectives.losses import (
     loss_of,
     mean_denominator,
     named_loss,
+    one_number,
     reduction_of,
     require_order,
     shaped,
@@ -274,15 +275,10 @@ class LossFunction:
         ValueError
             If the loss function does not give one finite number.
         """
-        loss = loss_of(self.criterion, outputs, batch.targets)
-        if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
-            shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
-            raise ValueError(
-                f"loss must be one number for a batch, got {shape}; reduce it to its mean or sum"
-            )
+        loss = one_number(loss_of(self.criterion, outputs, batch.targets))
         if batch.factor and not bool(loss.isfinite()):
             raise ValueError(f"loss must be finite, got {loss.item()}: check inputs, targets and parameters")
-        return loss.reshape(()) * batch.factor
+        return loss * batch.factor
 
     def flat(self, tensors: Sequence[Tensor]) -> Tensor:
         """Return tensors shaped like the parameters as one vector (dim,)."""

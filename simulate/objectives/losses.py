@@ -126,6 +126,14 @@ def loss_of(loss: Any, outputs: Tensor, targets: Any) -> Any:
         ) from error
 
 
+def one_number(loss: Any) -> Tensor:
+    """Return the loss of a batch without axes; refuse all but one real number."""
+    if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
+        got = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
+        raise ValueError(f"loss must be one number for a batch, got {got}; reduce it to its mean or sum")
+    return loss.reshape(())
+
+
 _MODEL_NAMES = ("model", "net", "network", "module")
 """Names by which the first argument of a loss is recognised as the model."""
 

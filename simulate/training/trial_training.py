@@ -22,7 +22,7 @@ from torch.optim import Optimizer
 from simulate import _checks
 from simulate.objectives.batches import cuts, placed, rows, window
 from simulate.objectives.forms import Form
-from simulate.objectives.losses import Loss, mean_denominator
+from simulate.objectives.losses import Loss, mean_denominator, one_number
 from simulate.objectives.parameters import require_ready
 from simulate.objectives.restoring import in_mode, preserve_state, seed_generators
 
@@ -404,11 +404,7 @@ def _loss(training: Training, model: nn.Module, step: int, chosen: Tensor) -> Te
     # dropout and the like draw the same at a step for all rates; the generators are restored when a run pauses
     seed_generators((1_000_003 * training.batches.seed + step) % 2**32)
     inputs, targets = (placed(window(part, chosen), like) for part in (training.inputs, training.targets))
-    loss = training.loss(training.form.outputs(model, model, inputs), targets)
-    if not isinstance(loss, Tensor) or loss.numel() != 1:
-        got = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
-        raise ValueError(f"loss must be one number for a batch, got {got}; reduce it to its mean or sum")
-    return loss.reshape(())
+    return one_number(training.loss(training.form.outputs(model, model, inputs), targets))
 
 
 class _State(NamedTuple):
