@@ -71,6 +71,12 @@ def positive_number(name: str, value: Any) -> float:
     return float(positive_numbers(name, value))
 
 
+def one_of(name: str, value: Any, known: Iterable[Any]) -> None:
+    """Refuse a value that is none of the known ones."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, got {value!r}")
+
+
 def finite_logits(logits: Tensor, alpha: ArrayLike) -> Tensor:
     """Return `logits` of a network whose weights were multiplied by `alpha`; refuse overflow."""
     if not bool(logits.isfinite().all()):

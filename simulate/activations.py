@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from simulate import _checks
+
 
 class Nonlinearity(NamedTuple):
     """An elementwise function of tensors and its derivative."""
@@ -66,8 +68,7 @@ def nonlinearity(name: str) -> Nonlinearity:
     >>> nonlinearity("leaky_relu").derivative(torch.tensor([-1.0, 2.0]))
     tensor([0.0100, 1.0000])
     """
-    if name not in ACTIVATIONS:
-        raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {name!r}")
+    _checks.one_of("activation", name, ACTIVATIONS)
     return ACTIVATIONS[name]
 
 

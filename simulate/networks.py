@@ -159,8 +159,7 @@ class LeNet5(nn.Module):
     ) -> None:
         super().__init__()
         channels, classes = _checks.natural("channels", channels), _checks.natural("classes", classes)
-        if pooling not in _POOLS:
-            raise ValueError(f"pooling must be one of {', '.join(_POOLS)}, got {pooling!r}")
+        _checks.one_of("pooling", pooling, _POOLS)
         pool = _POOLS[pooling]
         _require_memory("channels and classes", 150 * channels + 84 * classes)
         self.features = nn.Sequential(

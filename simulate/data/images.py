@@ -92,8 +92,7 @@ def digits(size: tuple[int, int, int] = (1, 28, 28)) -> Images:
     >>> digits((1, 8, 8)).images.shape, digits((1, 8, 8)).classes
     ((1797, 1, 8, 8), 10)
     """
-    if size not in _DIGIT_SIZES:
-        raise ValueError(f"size must be one of {', '.join(map(str, _DIGIT_SIZES))}, got {size!r}")
+    _checks.one_of("size", size, _DIGIT_SIZES)
     table = _digits()
     pixels = _resized(torch.from_numpy(table[:, :-1].reshape(-1, 1, 8, 8)), size)
     return _shared(_standardised(pixels.numpy(), "digits"), table[:, -1].astype(np.int64))

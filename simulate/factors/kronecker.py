@@ -342,8 +342,7 @@ def _root_of(
         If the kind is unknown, or sampled without a likelihood; from the root, if the loss is not convex in
         the outputs.
     """
-    if kind not in _KINDS:
-        raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}")
+    _checks.one_of("kind", kind, _KINDS)
     if kind == "gauss-newton":
         return Root(partial(_convex, 1.0 if isinstance(objective.criterion, _SATURATING) else 0.0))
     if kind == "empirical":

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from simulate import _memory
+from simulate import _checks, _memory
 from simulate.modules import site_gradients, sites
 from simulate.modules.sample_parts import Root, SamplePart, finite_derivatives, parts
 from simulate.objectives import Objective
@@ -210,8 +210,7 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
         many numbers, or no part in the outputs; if `sharing` is unknown, derivatives are not finite, or the factors do
         not fit into memory.
     """
-    if sharing not in _SHARINGS:
-        raise ValueError(f"sharing must be one of {', '.join(_SHARINGS)}, got {sharing!r}")
+    _checks.one_of("sharing", sharing, _SHARINGS)
     multiplied, others = _group_parameters(objective)
     _require_memory(objective, multiplied, others)
     sums: dict[tuple[int, ...], _Sums] = {}

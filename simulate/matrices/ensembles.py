@@ -74,8 +74,7 @@ def wigner(block: Block, dim: int, *, law: str = "gaussian") -> Tensor:
     >>> w.shape, torch.equal(w, w.mT), w.abs().unique().tolist()
     (torch.Size([2, 4, 4]), True, [0.5])
     """
-    if law not in _LAWS:
-        raise ValueError(f"law must be one of {', '.join(_LAWS)}, got {law!r}")
+    _checks.one_of("law", law, _LAWS)
     draw, diagonal_variance = _LAWS[law]
     matrices = symmetric(block, dim, draw)
     matrices.diagonal(dim1=1, dim2=2).mul_(math.sqrt(diagonal_variance))

@@ -234,8 +234,7 @@ def _signs(objective: Objective, rng: np.random.Generator) -> Tensor:
 
 
 def _is_hessian(matrix: Any) -> bool:
-    if matrix not in _MATRICES:
-        raise ValueError(f"matrix must be {' or '.join(_MATRICES)}, got {matrix!r}")
+    _checks.one_of("matrix", matrix, _MATRICES)
     return matrix == "hessian"
 
 

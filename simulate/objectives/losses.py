@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simulate._checks import did_you_mean
+from simulate._checks import did_you_mean, one_of
 from simulate.objectives.batches import placed, rows, tensors
 
 Reduction = Literal["mean", "sum"]
@@ -357,8 +357,7 @@ def reduction_of(loss: Loss, reduction: str | None) -> str:
     found = getattr(loss, "reduction", "mean") if reduction is None else reduction
     # torch's name for the mean over samples of a divergence
     found = "mean" if found == "batchmean" else found
-    if found not in ("mean", "sum"):
-        raise ValueError(f"reduction must be one of mean, sum, got {found!r}")
+    one_of("reduction", found, ("mean", "sum"))
     return found
 
 

@@ -211,8 +211,7 @@ class PerceptronSamples(Samples):
         *,
         matrix: Matrix = "hessian",
     ) -> None:
-        if matrix not in _MATRICES:
-            raise ValueError(f"matrix must be {' or '.join(_MATRICES)}, got {matrix!r}")
+        _checks.one_of("matrix", matrix, _MATRICES)
         shapes = list(_checks.layer_sizes(widths))
         self._bias = _flat.biased(widths, theta)
         inputs, classes = _checks.labelled(x, labels, widths, theta)

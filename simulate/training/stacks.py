@@ -59,8 +59,7 @@ class Stack(ABC):
     """
 
     def __init__(self, loss: str) -> None:
-        if loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+        _checks.one_of("loss", loss, LOSSES)
         self.loss = loss
 
     @abstractmethod
@@ -100,8 +99,7 @@ _FORTH: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _known_activation(name: str) -> str:
-    if name not in _BACK:
-        raise ValueError(f"activation must be one of {', '.join(_BACK)}, got {name!r}")
+    _checks.one_of("activation", name, _BACK)
     return name
 
 

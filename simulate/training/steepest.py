@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from simulate import _checks
 from simulate.training.edges import Products
 from simulate.training.rules import Memory, Rule, per_network
 from simulate.training.scaled_training import inner
@@ -89,8 +90,7 @@ class Steepest(Rule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.norm not in NORMS:
-            raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {self.norm!r}")
+        _checks.one_of("norm", self.norm, NORMS)
 
     @property
     def plain(self) -> bool:
