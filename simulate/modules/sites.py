@@ -31,7 +31,7 @@ from simulate.modules.attention import attention, is_plain, lend, projection
 from simulate.objectives import Batch, Objective
 from simulate.objectives.additivity import asked_once, largest_batch, shared_answers, spaced, spread_samples
 from simulate.objectives.batches import joined, rows, window
-from simulate.objectives.derivatives import alike, graph_nodes, normal, slopes
+from simulate.objectives.derivatives import alike, in_graph, normal, slopes
 from simulate.objectives.restoring import draws
 from simulate.objectives.soundness import trusted
 
@@ -101,7 +101,9 @@ def visited(objective: Objective, batch: Batch) -> tuple[Tensor, list[Site]]:
             raise ElsewhereError(_HOOKS) from error
         raise
     samples = rows(batch.inputs)
-    if _reaches_parameters(objective, outputs) or not _in_expected_order(objective, outputs, sites, samples):
+    if any(in_graph([outputs], objective.leaves)) or not _in_expected_order(
+        objective, outputs, sites, samples
+    ):
         raise ElsewhereError(
             "model must use its parameters in layers only, for all samples alike and in their order; got a model that"
             " does not"
@@ -235,13 +237,6 @@ def covers(objective: Objective) -> bool:
             RuntimeError,
         ):  # a layer inside a transform of torch.func has no nudge, for example
             return False
-
-
-def _reaches_parameters(objective: Objective, outputs: Tensor) -> bool:
-    """Whether any of the parameters is in the graph of the outputs."""
-    nodes = graph_nodes([outputs])
-    found = {id(node.variable) for node in nodes if hasattr(node, "variable")}
-    return any(id(leaf) in found or leaf.grad_fn in nodes for leaf in objective.leaves)
 
 
 def _agrees_with_autograd(objective: Objective, batch: Batch, outputs: Tensor, sites: Sequence[Site]) -> bool:

@@ -145,6 +145,13 @@ def graph_nodes(ends: Iterable[Tensor | None]) -> set[Any]:
     return found
 
 
+def in_graph(ends: Iterable[Tensor | None], tensors: Iterable[Tensor]) -> list[bool]:
+    """Return whether each of some tensors is in the graph of some results."""
+    nodes = graph_nodes(ends)
+    leaves = {id(node.variable) for node in nodes if hasattr(node, "variable")}
+    return [id(tensor) in leaves or tensor.grad_fn in nodes for tensor in tensors]
+
+
 def alike(found: Tensor, expected: Tensor) -> bool:
     """Return whether two tensors differ by rounding only.
 

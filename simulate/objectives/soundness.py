@@ -37,7 +37,7 @@ from simulate import _memory
 from simulate.activations import ACTIVATIONS
 from simulate.networks import LeNet5, Mlp
 from simulate.objectives.batches import Batch, copied, placed, tensors
-from simulate.objectives.derivatives import alike, graph_nodes, normal, slopes
+from simulate.objectives.derivatives import alike, graph_nodes, in_graph, normal, slopes
 from simulate.objectives.fingerprints import TorchCalls, fingerprint, hooked, remembered
 from simulate.objectives.loss_function import LossFunction
 from simulate.objectives.losses import loss_of
@@ -331,10 +331,9 @@ def _require_grad(originals: Sequence[tuple[str, Tensor]]) -> Iterator[None]:
 
 def _require_no_closure(objective: LossFunction, loss: Tensor, gradient: Sequence[Tensor | None]) -> None:
     """Refuse a loss that uses the original parameters instead of the copies it is given, say in a penalty."""
-    nodes = graph_nodes([loss, *gradient])
-    leaves = {id(node.variable) for node in nodes if hasattr(node, "variable")}
-    for name, original in objective.originals:
-        if id(original) in leaves or original.grad_fn in nodes:
+    names, originals = zip(*objective.originals, strict=True)
+    for name, used in zip(names, in_graph([loss, *gradient], originals), strict=True):
+        if used:
             raise ValueError(
                 "model and loss must use the parameters only by calling the model,"
                 f" got {name!r} used elsewhere, as in a penalty on the weights; leave that out"

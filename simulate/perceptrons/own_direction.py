@@ -9,7 +9,7 @@ parameters and k vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -79,7 +79,7 @@ def statistics(
     """
     require_orthonormal(vectors)
     parts = [_on_vectors(part, vectors) for part in _chunks(samples, len(vectors))]
-    inside, projected, squared = (torch.cat(column) for column in zip(*parts, strict=True))
+    inside, projected, squared = _joined(parts)
     overlaps = torch.einsum("nkd,nd->nk", inside, pairs.vectors)
     means = _means_over_pairs(samples, vectors, pairs, overlaps, rng, probes)
     return statistics_of(projected, squared, pairs.values, overlaps, means)
@@ -125,7 +125,7 @@ def sample_pairs(samples: Samples, *, steps: int = 48, tolerance: float = 1e-9) 
     """
     if samples.coordinates <= min(_DENSE_SAMPLES, steps):
         parts = [_pairs_by_decomposition(part) for part in _chunks(samples, samples.coordinates)]
-        return TopPairs(*(torch.cat(column) for column in zip(*parts, strict=True)))
+        return TopPairs(*_joined(parts))
     start = _start_vector(samples.coordinates).to(samples.device, samples.dtype)
     found = [
         _lanczos(
@@ -136,7 +136,7 @@ def sample_pairs(samples: Samples, *, steps: int = 48, tolerance: float = 1e-9) 
         )
         for part in _chunks(samples, steps)
     ]
-    return TopPairs(*(torch.cat(column) for column in zip(*found, strict=True)))
+    return TopPairs(*_joined(found))
 
 
 def partitions(rng: np.random.Generator, samples: int, size: int, count: int) -> NDArray[np.intp]:
@@ -229,10 +229,7 @@ def _means_over_pairs(
     chosen = torch.from_numpy(rng.choice(able, min(probes, len(able)), replace=False)).to(overlaps.device)
     full = samples.on(chosen[:, None]).back(pairs.vectors[chosen][:, None, None])[:, 0]
     own = functional.normalize(full - overlaps[chosen] @ vectors, dim=1)
-    forms, squares = (
-        torch.cat(c)
-        for c in zip(*(_along_own(p, own, vectors) for p in _chunks(samples, probes)), strict=True)
-    )
+    forms, squares = _joined(_along_own(part, own, vectors) for part in _chunks(samples, probes))
     return pair_means(forms, squares, chosen.tolist())
 
 
@@ -258,6 +255,11 @@ def _chunks(samples: Samples, count: int) -> Iterator[Samples]:
     each = max(1, _WORKING_SET // (samples.dtype.itemsize * count * samples.coordinates))
     for index in torch.arange(samples.size).split(each):
         yield samples.on(index[None])
+
+
+def _joined(parts: Iterable[Sequence[Tensor]]) -> Iterator[Tensor]:
+    """Concatenate what was found for parts of the samples."""
+    return (torch.cat(column) for column in zip(*parts, strict=True))
 
 
 def _lanczos(product: Product, start: Tensor, steps: int, tolerance: float) -> TopPairs:
