@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from theory._checks import (
+    Check,
     Floats,
     closed_form,
     finite,
@@ -214,12 +215,7 @@ def projected_excess(excess: ArrayLike, *, dim: ArrayLike, parameters: ArrayLike
     >>> projected_excess(3.0, dim=[50, 100, 200], parameters=200).round(3)
     array([2.799, 2.928, 3.   ])
     """
-    r, d, p = together(
-        excess=(finite, excess),
-        dim=(whole, dim),
-        parameters=_ambient(parameters),
-    )
-    require(d <= p, "dim", "at most parameters", dim)
+    r, d, p = _in_space(dim, _ambient(parameters), excess=(finite, excess))
     require(np.abs(r) <= np.sqrt(p) * (1 + 1e-12), "excess", "at most sqrt(parameters) in size", excess)
     u, rest = 1.0 / p, _share_left(d, p)
     spread = np.where(d < p, (1 - u) * (1 + 2 * u), 1.0)
@@ -259,8 +255,7 @@ def excess_noise_floor(dim: ArrayLike, *, parameters: ArrayLike = np.inf) -> Flo
     >>> excess_noise_floor(49), excess_noise_floor(49, parameters=49)
     (np.float64(0.2), np.float64(0.0))
     """
-    d, p = together(dim=(whole, dim), parameters=_ambient(parameters))
-    require(d <= p, "dim", "at most parameters", dim)
+    d, p = _in_space(dim, _ambient(parameters))
     return np.sqrt(2.0 * _share_left(d, p) / np.where(d < p, d + 1 - 2.0 / p, 1.0))
 
 
@@ -296,9 +291,15 @@ def frame_overlap(dim: ArrayLike, *, parameters: ArrayLike) -> Floats:
     >>> frame_overlap(5, parameters=8)
     np.float64(2.5)
     """
-    d, p = together(dim=(whole, dim), parameters=(whole, parameters))
-    require(d <= p, "dim", "at most parameters", dim)
+    d, p = _in_space(dim, whole("parameters", parameters))
     return d * ((d - 1) / p)
+
+
+def _in_space(dim: ArrayLike, parameters: Floats, **arguments: tuple[Check, ArrayLike]) -> tuple[Floats, ...]:
+    """The arguments, the dimension of the frame and that of the space, which is no smaller, checked and broadcast."""
+    found = together(**arguments, dim=(whole, dim), parameters=parameters)
+    require(found[-2] <= found[-1], "dim", "at most parameters", dim)
+    return found
 
 
 def _ambient(parameters: ArrayLike) -> Floats:
@@ -315,15 +316,11 @@ def _share_left(d: Floats, p: Floats) -> Floats:
 
 def _matrix(
     trace: ArrayLike, squared_norm: ArrayLike, dim: ArrayLike, parameters: ArrayLike
-) -> tuple[Floats, Floats, Floats, Floats]:
+) -> tuple[Floats, ...]:
     """A matrix by its two numbers, and the sizes of the frame."""
-    t, f, d, p = together(
-        trace=(finite, trace),
-        squared_norm=(positive, squared_norm),
-        dim=(whole, dim),
-        parameters=(whole, parameters),
+    t, f, d, p = _in_space(
+        dim, whole("parameters", parameters), trace=(finite, trace), squared_norm=(positive, squared_norm)
     )
-    require(d <= p, "dim", "at most parameters", dim)
     rule = "at least trace^2 / parameters"
     require(np.abs(t) <= np.sqrt(f) * np.sqrt(p) * (1 + 1e-12), "squared_norm", rule, squared_norm)
     return t, f, d, p
