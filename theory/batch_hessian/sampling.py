@@ -368,9 +368,14 @@ def checked_sizes(
         }
     )
     require(batch <= total, name, "at most dataset_size", batch_size)
+    # two numbers, since 1/b may overflow where b does not
+    return batch, share_left(batch, total)
+
+
+def share_left(part: Floats, total: Floats) -> Floats:
+    """1 - part / total, with all its digits where both are near each other; the total may be infinite."""
     bounded = np.where(np.isfinite(total), total, 1.0)
-    # two numbers, since 1/b may overflow where b does not; (N - B) / N keeps its digits where B is near N
-    return batch, np.where(np.isfinite(total), (bounded - batch) / bounded, 1.0)
+    return np.where(np.isfinite(total), (bounded - part) / bounded, 1.0)
 
 
 def with_sizes(

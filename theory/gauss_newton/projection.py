@@ -39,6 +39,7 @@ from theory._checks import (
     unbounded,
     whole,
 )
+from theory.batch_hessian.sampling import share_left
 
 _MANY = 1e16  # parameters from which on the mean inverse count is known from two terms of its series
 
@@ -217,7 +218,7 @@ def projected_excess(excess: ArrayLike, *, dim: ArrayLike, parameters: ArrayLike
     """
     r, d, p = _in_space(dim, _ambient(parameters), excess=(finite, excess))
     require(np.abs(r) <= np.sqrt(p) * (1 + 1e-12), "excess", "at most sqrt(parameters) in size", excess)
-    u, rest = 1.0 / p, _share_left(d, p)
+    u, rest = 1.0 / p, share_left(d, p)
     spread = np.where(d < p, (1 - u) * (1 + 2 * u), 1.0)
     size = np.where(d < p, np.hypot(np.sqrt(d + 1 - 2 * u), np.sqrt(rest) * r), 1.0)
     return np.where(d == p, r, np.sqrt(d * spread) * (r / size))[()]
@@ -256,7 +257,7 @@ def excess_noise_floor(dim: ArrayLike, *, parameters: ArrayLike = np.inf) -> Flo
     (np.float64(0.2), np.float64(0.0))
     """
     d, p = _in_space(dim, _ambient(parameters))
-    return np.sqrt(2.0 * _share_left(d, p) / np.where(d < p, d + 1 - 2.0 / p, 1.0))
+    return np.sqrt(2.0 * share_left(d, p) / np.where(d < p, d + 1 - 2.0 / p, 1.0))
 
 
 @closed_form
@@ -306,12 +307,6 @@ def _ambient(parameters: ArrayLike) -> Floats:
     p = unbounded("parameters", parameters)
     require((p >= 1) & (p == np.floor(p)), "parameters", "a whole number >= 1 or infinity", parameters)
     return p
-
-
-def _share_left(d: Floats, p: Floats) -> Floats:
-    """The share 1 - d/P, to full relative accuracy."""
-    finite = np.where(np.isfinite(p), p, 1.0)
-    return np.where(np.isfinite(p), (finite - d) / finite, 1.0)
 
 
 def _matrix(
