@@ -149,11 +149,11 @@ def frobenius_norm(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _
         operator = as_operator(matrix)
         products = operator(_signs(operator, _checks.generator(seed), probes)).double()
         unit = float(products.abs().max()) or 1.0  # squares in it neither overflow nor vanish
-        norm = square_root(_mean((products / unit).square().sum(1)))
+        norm = root_of_estimate(_mean((products / unit).square().sum(1)))
         return _finite_estimate(unit * norm.value, unit * norm.standard_error)
 
 
-def square_root(estimate: Estimate) -> Estimate:
+def root_of_estimate(estimate: Estimate) -> Estimate:
     """Return the root of an estimate, with its standard error to first order."""
     root = math.sqrt(estimate.value)
     # the derivative of a square root is infinite at zero

@@ -130,7 +130,7 @@ def distributions(**vectors: ArrayLike) -> tuple[Floats, ...]:
     return together(**found)
 
 
-def symmetric(name: str, matrices: Floats) -> None:
+def require_symmetric(name: str, matrices: Floats) -> None:
     """Refuse matrices (..., n, n) that rounding alone does not keep from being symmetric."""
     skew, size = (np.abs(x).max(axis=(-2, -1)) for x in (matrices - matrices.mT, matrices))
     require(skew <= 1e-8 * size, name, "symmetric", matrices)

@@ -29,8 +29,8 @@ from theory._checks import (
     nonnegative,
     positive,
     require,
+    require_symmetric,
     shown,
-    symmetric,
     together,
 )
 
@@ -329,7 +329,7 @@ def _matrix(name: str, value: ArrayLike, size: int) -> Floats:
         f"of shape (..., {size}, {size})",
         matrix.shape,
     )
-    symmetric(name, matrix)
+    require_symmetric(name, matrix)
     return matrix
 
 

@@ -22,7 +22,7 @@ from simulate.lanczos.products import rows_at
 from simulate.lanczos.rows import numbers, row_lengths, unit_of
 from simulate.objectives.batches import cuts
 from simulate.results import Columns, Result, draw_bars
-from simulate.spectra import Estimate, square_root
+from simulate.spectra import Estimate, root_of_estimate
 
 if TYPE_CHECKING:
     from simulate.results import Axes
@@ -212,9 +212,9 @@ def _errors(names: Sequence[tuple[str, ...]], compared: _Compared, largest: floa
     with np.errstate(invalid="ignore"):  # the difference of two that overflow, which is refused
         outside = whole[:, 1] - inside
     left = _ratio(outside, whole[:, 1])
-    errors = [square_root(_ratio(pairs[:, 0], pairs[:, 1])) for pairs in layers]
+    errors = [root_of_estimate(_ratio(pairs[:, 0], pairs[:, 1])) for pairs in layers]
     return FactorErrors(
-        square_root(_ratio(whole[:, 0], whole[:, 1])),
+        root_of_estimate(_ratio(whole[:, 0], whole[:, 1])),
         dict(zip(names, errors, strict=True)),
         # a difference of two estimates, which may fall below zero
         left._replace(value=max(left.value, 0.0)),

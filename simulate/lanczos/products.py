@@ -241,10 +241,10 @@ class Operator:
         """
         known = list(self.places)
         for name in names or [None]:
-            if not any(within(name, place) for place in known):
+            if not any(names_place(name, place) for place in known):
                 such = f", such as {', '.join(known[:4])}" if known else " of an operator that has them"
                 raise ValueError(f"names must be those of parameters or submodules{such}; got {name!r}")
-        chosen = {place: at for place, at in self.places.items() if any(within(n, place) for n in names)}
+        chosen = {place: at for place, at in self.places.items() if any(names_place(n, place) for n in names)}
         ends = np.cumsum([0, *(at.stop - at.start for at in chosen.values())]).tolist()
         inside = principal(self, list(chosen.values()))
         places = {name: slice(*ends[i : i + 2]) for i, name in enumerate(chosen)}
@@ -417,7 +417,7 @@ def _finite(name: str, value: Any) -> float:
     return float(value)
 
 
-def within(name: Any, place: str) -> bool:
+def names_place(name: Any, place: str) -> bool:
     """Whether a name is that of a parameter, or of a submodule that holds it."""
     return isinstance(name, str) and (place == name or place.startswith(f"{name}."))
 

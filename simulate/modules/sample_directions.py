@@ -180,7 +180,7 @@ def sample_directions(
         pairs = pair_means(forms[:, len(heaviest) :], squares, chosen)
         return SampleDirections(
             grams=SampleGrams(*(numbers(column) for column in grams.mT)),
-            statistics=statistics_of(projected, squared, largest, overlaps, pairs),
+            statistics=sample_statistics(projected, squared, largest, overlaps, pairs),
             heavy=tuple(heaviest),
             forms=numbers(forms[:, : len(heaviest)]),
         )
@@ -275,7 +275,7 @@ def _require_convex(curvatures: list[tuple[float, float]]) -> None:
         )
 
 
-def statistics_of(
+def sample_statistics(
     projected: Tensor, squared: Tensor, largest: Tensor, overlaps: Tensor, pairs: tuple[float, float]
 ) -> SampleStatistics:
     """Return statistics from those of the samples, all in double precision, and from `pair_means`."""

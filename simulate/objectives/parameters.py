@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
-from simulate.lanczos.products import within
+from simulate.lanczos.products import names_place
 from simulate.objectives.forms import arguments
 
 HALVES = (torch.float16, torch.bfloat16)
@@ -216,12 +216,12 @@ def _select_names(model: nn.Module, parameters: Any) -> tuple[str, ...]:
     # a tied parameter has several names, any of which selects it
     everywhere = list(model.named_parameters(remove_duplicate=False))
     for name in wanted or [None]:
-        if not any(within(name, k) for k, _ in everywhere):
+        if not any(names_place(name, k) for k, _ in everywhere):
             raise ValueError(
                 "parameters must name parameters or submodules of the model, such as"
                 f" {', '.join(list(known)[:4])}; got {name!r}"
             )
-    chosen = {id(p) for k, p in everywhere if any(within(name, k) for name in wanted)}
+    chosen = {id(p) for k, p in everywhere if any(names_place(name, k) for name in wanted)}
     return tuple(k for k, p in known.items() if id(p) in chosen)
 
 

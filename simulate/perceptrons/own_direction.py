@@ -28,7 +28,7 @@ from simulate.modules.sample_directions import (
     SampleStatistics,
     pair_means,
     require_orthonormal,
-    statistics_of,
+    sample_statistics,
 )
 from simulate.perceptrons.sample_products import Samples
 
@@ -82,7 +82,7 @@ def statistics(
     inside, projected, squared = _joined(parts)
     overlaps = torch.einsum("nkd,nd->nk", inside, pairs.vectors)
     means = _means_over_pairs(samples, vectors, pairs, overlaps, rng, probes)
-    return statistics_of(projected, squared, pairs.values, overlaps, means)
+    return sample_statistics(projected, squared, pairs.values, overlaps, means)
 
 
 def top_eigenvectors(samples: Samples, count: int) -> Tensor:

@@ -34,8 +34,8 @@ from theory._checks import (
     quiet,
     representable,
     require,
+    require_symmetric,
     scalar,
-    symmetric,
     together,
     within,
 )
@@ -469,7 +469,7 @@ def _signs(gradient: ArrayLike, hessian: ArrayLike, noise: ArrayLike) -> tuple[F
     g, h, sigma = finite("gradient", gradient), finite("hessian", hessian), positive("noise", noise)
     require(g.ndim == 1 and len(g) >= 1, "gradient", "a vector", g.shape)
     require(h.shape == (len(g), len(g)), "hessian", f"of shape ({len(g)}, {len(g)})", h.shape)
-    symmetric("hessian", h)
+    require_symmetric("hessian", h)
     require(sigma.shape == g.shape, "noise", f"of shape ({len(g)},)", sigma.shape)
     return g, h, sigma
 

@@ -47,8 +47,8 @@ from theory._checks import (
     positive,
     quiet,
     require,
+    require_symmetric,
     scalar,
-    symmetric,
     together,
     whole,
 )
@@ -452,7 +452,7 @@ def mean_square_distances(
     matrices, weights = finite("curvatures", curvatures), finite("start", start)
     shaped = matrices.ndim == 3 and len(matrices) >= 2 and matrices.shape[1] == matrices.shape[2]
     require(shaped, "curvatures", "of shape (N, P, P), N >= 2", matrices.shape)
-    symmetric("curvatures", matrices)
+    require_symmetric("curvatures", matrices)
     require(weights.shape == matrices.shape[1:2], "start", f"of shape {matrices.shape[1:2]}", weights.shape)
     share = mixture_share(integer("batch_size", batch_size, least=1), len(matrices))
     each = np.eye(len(weights)) - scalar("rate", rate, positive) * matrices
