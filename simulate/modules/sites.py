@@ -140,16 +140,23 @@ def _in_expected_order(objective: Objective, outputs: Tensor, sites: Sequence[Si
 def _scales_by_sample(outputs: Tensor, sites: Sequence[Site]) -> bool:
     """Whether scaling the outputs of each sample scales the derivatives at its own rows alike."""
     weights, nudges = normal(outputs), [site.nudge for site in sites]
-    drawn = torch.from_numpy(np.random.default_rng(0).integers(0, _SCALES, len(outputs)))
-    scale = (2.0 ** drawn.to(outputs))[:, None]  # powers of two scale rounding exactly too
-    once = slopes(outputs, nudges, weights)
-    scaled = slopes(outputs, nudges, (weights.view(len(scale), -1) * scale).view_as(weights))
-    return all(_is_scaled(a, b, scale) for a, b in zip(once, scaled, strict=True))
+    scale = _scales(len(outputs), outputs)
+    once, scaled = (slopes(outputs, nudges, w) for w in (weights, weights * _column(scale, outputs)))
+    blocks = ((_blocks(a, len(scale)), _blocks(b, len(scale))) for a, b in zip(once, scaled, strict=True))
+    return all(_is_scaled(a, b, scale) for a, b in blocks)
+
+
+def _scales(count: int, like: Tensor) -> Tensor:
+    """Return random powers of two, which scale rounding exactly too."""
+    return 2.0 ** torch.from_numpy(np.random.default_rng(0).integers(0, _SCALES, count)).to(like)
+
+
+def _blocks(slope: Tensor, samples: int) -> Tensor:
+    return slope.unflatten(0, (samples, -1)).flatten(1)
 
 
 def _is_scaled(once: Tensor, scaled: Tensor, scale: Tensor) -> bool:
-    once, scaled = (slope.unflatten(0, (len(scale), -1)).flatten(1) for slope in (once, scaled))
-    expected = scale * once
+    expected = scale[:, None] * once
     least = _ROUNDINGS * torch.finfo(once.dtype).eps * expected.abs().amax(1)
     return bool(((scaled - expected).abs().amax(1) <= least).all())
 
@@ -268,9 +275,10 @@ def by_sample(objective: Objective) -> bool:
     """Whether sites cover a model, have samples (or blocks of rows) along the first axis, and none sees another.
 
     The samples must be `Objective.apart`. The test takes some samples of a batch in a random order; `visited` tests
-    batches of other sizes. With several batches, a few samples of all of them are tested too. If the outputs of each
-    sample are multiplied by a number of its own, the derivatives at its rows must be multiplied by the same number, and
-    by no other sample's. A model that reorders samples by their content, but none of the tested ones, goes unnoticed.
+    batches of other sizes. With several batches, a few samples of all of them are tested too. Derivatives of the
+    outputs of one half of the samples must vanish at the rows of the other half. If the outputs of each sample are
+    multiplied by a number, the derivatives at its rows must be multiplied by the same number. A model that reorders
+    samples by their content, but none of the tested ones, goes unnoticed.
 
     Examples
     --------
@@ -308,9 +316,33 @@ def _orders(count: int) -> Iterator[Tensor]:
 
 
 def _keeps_order(objective: Objective, inputs: Any) -> bool:
-    outputs, sites = _run_with_sites(objective, Batch(inputs, (), 0.0))
-    full = all(site.nudge.numel() and not len(site.nudge) % len(outputs) for site in sites)
-    return full and _scales_by_sample(outputs, sites)
+    outputs, found = _run_with_sites(objective, Batch(inputs, (), 0.0))
+    count, drawn = len(outputs), np.random.default_rng(0)
+    half = torch.zeros(count, dtype=torch.bool, device=outputs.device)
+    half[torch.from_numpy(drawn.permutation(count)[: count // 2])] = True
+    scale = _scales(count, outputs)
+    weights, nudges = normal(outputs), [site.nudge for site in found]
+    masks = (half.to(outputs), (~half).to(outputs), scale)
+    each = (slopes(outputs, nudges, weights * _column(mask, outputs)) for mask in masks)
+    return all(
+        _derivatives_keep_order(first, second, scaled, half, scale)
+        for first, second, scaled in zip(*each, strict=True)
+    )
+
+
+def _column(numbers: Tensor, like: Tensor) -> Tensor:
+    return numbers.view(-1, *[1] * (like.ndim - 1))
+
+
+def _derivatives_keep_order(
+    first: Tensor, second: Tensor, scaled: Tensor, half: Tensor, scale: Tensor
+) -> bool:
+    """Whether the derivatives of each half vanish at the other, and all are scaled like their samples."""
+    if len(first) % len(half) or not first.numel():
+        return False
+    one, other, all_of_them = (_blocks(slope, len(half)) for slope in (first, second, scaled))
+    apart = not (bool(one[~half].any()) or bool(other[half].any()))
+    return apart and _is_scaled(one + other, all_of_them, scale)
 
 
 @contextmanager
