@@ -19,6 +19,7 @@ import hashlib
 import io
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -281,4 +282,7 @@ def _main() -> None:
 
 
 if __name__ == "__main__":
-    _main()
+    try:
+        _main()
+    except ValueError as error:  # of a claim that is not let in
+        sys.exit(str(error))
