@@ -179,6 +179,7 @@ UNSEEN = {
 }
 """Mutants that no run point tells apart: why, of which claim, and what stands in place of which number."""
 
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CLAIMS)
 def test_run_points_tell_every_mutant_from_the_prediction(name: str) -> None:
