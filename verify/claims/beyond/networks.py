@@ -10,11 +10,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate import data, eigenvalues, networks, operators
-from simulate.monte_carlo import Block, Point
+from simulate.monte_carlo import Point
 from simulate.perceptrons import own_direction as measured, per_sample, sample_products, trained
 from simulate.training import optimisers
 from theory import batch_hessian, learning_rates, own_direction
-from verify.claims.drawn_networks import sampled_images
+from verify.claims.drawn_networks import sampled_images, stacked_rows, stream_by_stream
 from verify.claims.granziol2022 import PAPER
 from verify.model import Arrays, Tier
 from verify.model.observation import Observation, columns_of
@@ -48,14 +48,14 @@ def perceptron(
     return widths, trained.trained(widths, theta, x, images.labels, steps=point.steps), x, images.labels
 
 
-def small_perceptron(rng: Generator, point: Point, device: str = "cpu", *, single: bool = False) -> Any:
-    """Per-sample curvature of `perceptron`."""
+def small_perceptron(rng: Generator, point: Point, device: str) -> Any:
+    """Per-sample curvature of `perceptron`, in single precision."""
     return sample_products.PerceptronSamples(
-        *perceptron(rng, point, device, single=single), matrix=point.matrix
+        *perceptron(rng, point, device, single=True), matrix=point.matrix
     )
 
 
-def lenet_perceptron(rng: Generator, point: Point, device: str = "cpu") -> Any:
+def lenet_perceptron(rng: Generator, point: Point, device: str) -> Any:
     """Per-sample curvature of LeNet-300-100 without biases, relu, on images of 28 x 28 less their mean image.
 
     With `hidden`, of a network with these hidden layers instead.
@@ -158,56 +158,37 @@ CLASSES = 10
 # --- theorems 4 and 7, and the own-direction law ------------------------------------------------------------
 
 
-def small_network_batches(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def small_network_batches(rng: Generator, point: Point, device: str) -> Arrays:
     """Top eigenvalues of batches of a small network next to every prediction for them."""
-    return stacked_rows(
-        [
-            _compare_predictions(small_perceptron(rng, point, block.device, single=True), rng, point)
-            for rng in block.streams
-        ]
-    )
+    return _compare_predictions(small_perceptron(rng, point, device), rng, point)
 
 
-def wide_network_batches(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def wide_network_batches(rng: Generator, point: Point, device: str) -> Arrays:
     """Top eigenvalues of batches of LeNet-300-100 next to every prediction for them."""
-    return stacked_rows(
-        [
-            _compare_predictions(lenet_perceptron(rng, point, block.device), rng, point)
-            for rng in block.streams
-        ]
-    )
+    return _compare_predictions(lenet_perceptron(rng, point, device), rng, point)
 
 
-def large_batches(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def large_batches(rng: Generator, point: Point, device: str) -> Arrays:
     """Top eigenvalues of batches of a network with many parameters next to theorem 4."""
-    rows = []
-    for rng in block.streams:
-        samples = lenet_perceptron(rng, point, block.device)
-        noise = noise_of(samples, rng, measured.top_eigenvectors(samples, 1))
-        parts = [
-            measured.partitions(rng, samples.size, size, 1)[: point.batches] for size in point.batch_size
-        ]
-        found = np.array([measured.batch_tops(samples, part, tolerance=1e-3).mean() for part in parts])
-        said = formulas(noise, samples.dim, point.batch_size, samples.size)["theorem_4"]
-        rows.append(
-            {
-                "measured": found,
-                "broadening": found / noise.eigenvalue,
-                "strength": strength(noise, point.batch_size, samples.size),
-                "theorem_4": said / found,
-            }
-        )
-    return stacked_rows(rows)
+    samples = lenet_perceptron(rng, point, device)
+    noise = noise_of(samples, rng, measured.top_eigenvectors(samples, 1))
+    parts = [measured.partitions(rng, samples.size, size, 1)[: point.batches] for size in point.batch_size]
+    found = np.array([measured.batch_tops(samples, part, tolerance=1e-3).mean() for part in parts])
+    said = formulas(noise, samples.dim, point.batch_size, samples.size)["theorem_4"]
+    return {
+        "measured": found,
+        "broadening": found / noise.eigenvalue,
+        "strength": strength(noise, point.batch_size, samples.size),
+        "theorem_4": said / found,
+    }
 
 
 def strength(noise: Noise, sizes: Sequence[int], total: int) -> Floats:
     """Return lambda_1 / s for each batch size, s^2 = P sigma^2 / b."""
     return noise.eigenvalue * np.sqrt(batch_hessian.effective_batch_size(sizes, total) / noise.total)
-
-
-def stacked_rows(rows: Sequence[Arrays]) -> Arrays:
-    """Arrays by name from what each replicate has of them."""
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
 def _compare_predictions(samples: Any, rng: Generator, point: Point) -> Arrays:
@@ -254,17 +235,13 @@ def _top(samples: Any, pairs: Any, batches: NDArray[np.intp]) -> Floats:
 # --- outliers and classes: section 13 ------------------------------------------------------------------------
 
 
-def outliers_of_classes(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def outliers_of_classes(rng: Generator, point: Point, device: str) -> Arrays:
     """Spectrum of the mean curvature of a network with one hidden layer, at each distance of its classes."""
-    rows = [
-        [_spectrum(rng, point, distance, block.device) for distance in point.distance]
-        for rng in block.streams
-    ]
-    names = ("top", "outliers", "separation", "gap")
-    return dict(zip(names, np.moveaxis(np.array(rows), 2, 0), strict=True))
+    return stacked_rows([_spectrum(rng, point, distance, device) for distance in point.distance])
 
 
-def _spectrum(rng: Generator, point: Point, distance: float, device: str) -> tuple[float, ...]:
+def _spectrum(rng: Generator, point: Point, distance: float, device: str) -> dict[str, float]:
     """Top eigenvalue, eigenvalues above the widest gap, and the first and last of K - 1 outliers over the edge."""
     x, labels = _images(rng, point, distance) if "images" in point else _mixture(rng, point, distance)
     widths = (x.shape[1], point.hidden, CLASSES)
@@ -275,9 +252,13 @@ def _spectrum(rng: Generator, point: Point, distance: float, device: str) -> tup
     values = eigenvalues.extremes(
         matrix, 0, largest=2 * CLASSES + 1, tolerance=1e-10, certified=True, kept=eigenvalues.STEPS
     ).values
-    widest = int(np.argmax(values[:-1] / values[1:])) + 1
     edge = values[CLASSES - 1]
-    return float(values[0]), float(widest), float(values[0] / edge), float(values[CLASSES - 2] / edge)
+    return {
+        "top": values[0],
+        "outliers": np.argmax(values[:-1] / values[1:]) + 1.0,
+        "separation": values[0] / edge,
+        "gap": values[CLASSES - 2] / edge,
+    }
 
 
 def _mixture(rng: Generator, point: Point, distance: float) -> tuple[Floats, NDArray[np.int64]]:
@@ -301,12 +282,9 @@ def _images(rng: Generator, point: Point, distance: float) -> tuple[Floats, NDAr
 # --- the largest stable learning rate: D2 ---------------------------------------------------------------------
 
 
-def stable_rates(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def stable_rates(rng: Generator, point: Point, device: str) -> Arrays:
     """Lower bound, exact limit and upper bound of the mean-square stable rate, from all per-sample matrices."""
-    return stacked_rows([_rates(rng, point, block.device) for rng in block.streams])
-
-
-def _rates(rng: Generator, point: Point, device: str) -> Arrays:
     matrices = per_sample.gauss_newtons(*perceptron(rng, point, device)).cpu().numpy()
     samples = optimisers.population(matrices)
     forms = optimisers.form_moments(samples, optimisers.trial_directions(samples, top=10, heavy=20))
@@ -320,14 +298,15 @@ def _rates(rng: Generator, point: Point, device: str) -> Arrays:
         exact = optimisers.largest_stable_rate(samples, size).rate
         batches = measured.partitions(rng, len(matrices), size, 32)[:32]
         tops = [np.linalg.eigvalsh(matrices[batch].mean(axis=0))[-1] for batch in batches]
-        row = {
-            "exact": exact,
-            "lower": float(bracket.lower) / exact,
-            "upper": float(bracket.upper) / exact,
-            "mean_top": float(learning_rates.stability_limit(np.mean(tops))) / exact,
-            "of_flat": exact / flat,
-        }
-        rows.append(row)
+        rows.append(
+            {
+                "exact": exact,
+                "lower": float(bracket.lower) / exact,
+                "upper": float(bracket.upper) / exact,
+                "mean_top": float(learning_rates.stability_limit(np.mean(tops))) / exact,
+                "of_flat": exact / flat,
+            }
+        )
     return stacked_rows(rows)
 
 

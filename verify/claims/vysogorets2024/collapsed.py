@@ -15,12 +15,9 @@ from numpy.random import Generator
 from simulate import networks
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, layer_blocks
-from verify.claims.drawn_networks import sampled_images
+from verify.claims.drawn_networks import sampled_images, stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import (
-    of_digits,
-    stream_by_stream,
-)
+from verify.claims.vysogorets2024.framed_networks import of_digits
 from verify.model import (
     Arrays,
     Claim,

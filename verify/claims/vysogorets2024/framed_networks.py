@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from copy import deepcopy
-from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,24 +12,12 @@ from numpy.typing import NDArray
 
 from simulate import data, networks
 from simulate.modules import projected_network
-from simulate.monte_carlo import Block, Point
+from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
 from theory import zone
 from verify.claims.drawn_networks import sampled_images
-from verify.model import Simulator
 
 Floats = NDArray[np.float64]
-
-
-def stream_by_stream(one: Callable[[Generator, Point, str], Mapping[str, Any]]) -> Simulator:
-    """A simulator that draws its replicates one after the other, each from a generator, on a device."""
-
-    @wraps(one)
-    def simulate(block: Block, point: Point) -> dict[str, Any]:
-        rows = [one(rng, point, block.device) for rng in block.streams]
-        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-    return simulate
 
 
 def of_digits(**sizes: Any) -> Point:

@@ -13,9 +13,10 @@ from simulate.modules import homogeneous, logit_kernel, projected_network
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, gram_excess
 from theory import gauss_newton, softmax
+from verify.claims.drawn_networks import stacked_rows, stream_by_stream
 from verify.claims.trained_networks import VGG_16, pass_cost, vgg_at_start, vgg_layers
 from verify.claims.vysogorets2024 import PAPER, framed_networks
-from verify.claims.vysogorets2024.framed_networks import of_digits, stream_by_stream
+from verify.claims.vysogorets2024.framed_networks import of_digits
 from verify.model import Arrays, Tier
 from verify.model.observation import Column, Cost, Observation, classes_of, columns_of, on_a_gpu
 
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     from simulate.modules.homogeneous import Homogeneous
 
 Floats = NDArray[np.float64]
-
-
-def _columns(cells: list[dict[str, float]]) -> dict[str, Any]:
-    return {name: np.array([cell[name] for cell in cells]) for name in cells[0]}
 
 
 # --- agreement of theory with networks -------------------------------------------------------------------------
@@ -46,9 +43,8 @@ def by_scale(rng: Generator, point: Point, device: str) -> Arrays:
 @stream_by_stream
 def by_network(rng: Generator, point: Point, device: str) -> Arrays:
     """Summaries of one network after the other, over all scales, with both edges of the zone."""
-    return _columns(
-        [_summary(*_sample_network(own, point, device)) for own in rng.spawn(len(point.network_number))]
-    )
+    own_streams = rng.spawn(len(point.network_number))
+    return stacked_rows([_summary(*_sample_network(own, point, device)) for own in own_streams])
 
 
 def _sample_network(rng: Generator, point: Point, device: str) -> tuple[Any, Any]:
@@ -149,7 +145,7 @@ AROUND = np.geomspace(3e-5, 1e9, 38)
 def edges_by_samples(rng: Generator, point: Point, device: str) -> Arrays:
     """Both edges of one network on the first of its images, for each number of them."""
     net = framed_networks.lenet_300_100(rng, point, device, single=True).net
-    return _columns([_edges(_first(net, count)) for count in point.counts])
+    return stacked_rows([_edges(_first(net, count)) for count in point.counts])
 
 
 def _first(net: Homogeneous, count: int) -> Homogeneous:
@@ -199,7 +195,7 @@ def edges_of_vgg(rng: Generator, point: Point, device: str) -> Arrays:
             found.append({"loss": network.objective().value(), **zone})
         else:
             found.append({**dict.fromkeys((c.score for c in COLUMNS), math.nan), "loss": lost})
-    return _columns(found)
+    return stacked_rows(found)
 
 
 def _framed(network: Any, frame: Tensor, chunk: int) -> Homogeneous:

@@ -18,8 +18,9 @@ from simulate.modules import logit_kernel
 from simulate.monte_carlo import Point
 from simulate.perceptrons import full_space
 from theory import gauss_newton, initial_loss
+from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import network_on_images, of_digits, stream_by_stream
+from verify.claims.vysogorets2024.framed_networks import network_on_images, of_digits
 from verify.model import (
     OURS,
     Arrays,

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point
 from theory import derivations, gauss_newton, softmax
+from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import stream_by_stream
 from verify.model import (
     OURS,
     Arrays,

@@ -13,9 +13,10 @@ from simulate import networks
 from simulate.monte_carlo import Point
 from simulate.perceptrons import confident, curvature, full_space
 from theory import gauss_newton, zone
+from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.trained_networks import RARE
 from verify.claims.vysogorets2024 import PAPER, framed_networks
-from verify.claims.vysogorets2024.framed_networks import of_digits, on_digits, stream_by_stream
+from verify.claims.vysogorets2024.framed_networks import of_digits, on_digits
 from verify.model import (
     OURS,
     Arrays,

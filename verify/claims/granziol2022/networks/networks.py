@@ -11,7 +11,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate.matrices import populations
-from simulate.monte_carlo import Block, Point
+from simulate.monte_carlo import Point
 from simulate.perceptrons import own_direction as measured, per_sample, sample_products
 from theory import batch_hessian, own_direction
 from verify.claims.beyond import networks
@@ -21,9 +21,8 @@ from verify.claims.beyond.networks import (
     law_of,
     noise_of,
     perceptron,
-    stacked_rows,
 )
-from verify.claims.drawn_networks import sampled_images
+from verify.claims.drawn_networks import sampled_images, stream_by_stream
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.outliers import THEOREM_7
 from verify.model import (
@@ -44,16 +43,13 @@ from verify.model.domains import Between, OneOf
 # --- batches of networks drawn at random ---------------------------------------------------------------------
 
 
-def network_batches(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def network_batches(rng: Generator, point: Point, device: str) -> Arrays:
     """One partition of a network's images into batches for each size.
 
     Every prediction is for the mean over the batches drawn; the own-direction law reads which samples are in them.
     """
-    return stacked_rows([_batches_of_one(rng, point, block.device) for rng in block.streams])
-
-
-def _batches_of_one(rng: Generator, point: Point, device: str) -> Arrays:
-    samples = networks.small_perceptron(rng, point, device, single=True)
+    samples = networks.small_perceptron(rng, point, device)
     vectors = measured.top_eigenvectors(samples, point.directions)
     pairs = measured.sample_pairs(samples, tolerance=1e-4)
     law = law_of(measured.statistics(samples, vectors, pairs, rng))
@@ -338,18 +334,15 @@ EXACT_CLAIMS = (
 )
 
 
-def typical_batches(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def typical_batches(rng: Generator, point: Point, device: str) -> Arrays:
     """Top eigenvalues of ten batches of a network, and how many of their deviations their mean is off a theorem.
 
     Networks are trained, and matrices made, in single precision, at six tenths of the cost; see `ROUNDING`.
     """
-    return stacked_rows([_one_network(rng, point, block.device) for rng in block.streams])
-
-
-def _one_network(rng: Generator, point: Point, device: str) -> Arrays:
     import torch
 
-    samples = networks.small_perceptron(rng, point, device, single=True)
+    samples = networks.small_perceptron(rng, point, device)
     batches = measured.partitions(rng, samples.size, point.batch_size, 1)[: point.batches]
     parts = samples.on(batches)
     inner = parts.inner()
@@ -469,32 +462,25 @@ TYPICAL_BATCHES_CLAIMS = (
 )
 
 
-HIDDEN = 8
-
-
-def algorithm_1(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def algorithm_1(rng: Generator, point: Point, device: str) -> Arrays:
     """The estimator of the noise of per-sample Hessians, and its target from all of their elements."""
-    found = []
-    for rng in block.streams:
-        images, classes = sampled_images(rng, point, 4)
-        widths = (16, HIDDEN, classes)
-        theta = per_sample.initial_parameters(rng, widths).to(block.device)
-        samples = sample_products.PerceptronSamples(widths, theta, images.images, images.labels)
-        probes = rng.standard_normal((point.probes, len(theta)))
-        pieces = sample_products.algorithm_1_probes(
-            samples, probes / np.linalg.norm(probes, axis=1, keepdims=True)
-        )
-        square, form = pieces.mean_square, pieces.quadratic_form_squared
-        found.append(
-            {
-                "noise_of_all_elements": networks.total_noise(samples),
-                "corrected": float((square - pieces.square_of_mean).mean()),
-                "as_read": float((point.samples * square - form).mean()),
-                "with_form": float((square - form).mean()),
-                "squared_mean_product": float(pieces.square_of_mean.mean()),
-            }
-        )
-    return stacked_rows(found)
+    images, classes = sampled_images(rng, point, 4)
+    widths = (16, networks.HIDDEN, classes)
+    theta = per_sample.initial_parameters(rng, widths).to(device)
+    samples = sample_products.PerceptronSamples(widths, theta, images.images, images.labels)
+    probes = rng.standard_normal((point.probes, len(theta)))
+    pieces = sample_products.algorithm_1_probes(
+        samples, probes / np.linalg.norm(probes, axis=1, keepdims=True)
+    )
+    square, form = pieces.mean_square, pieces.quadratic_form_squared
+    return {
+        "noise_of_all_elements": networks.total_noise(samples),
+        "corrected": float((square - pieces.square_of_mean).mean()),
+        "as_read": float((point.samples * square - form).mean()),
+        "with_form": float((square - form).mean()),
+        "squared_mean_product": float(pieces.square_of_mean.mean()),
+    }
 
 
 ALGORITHM_1 = Experiment(

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from simulate import eigenvalues, objectives, operators
 from simulate.modules import hessian_variance, sample_directions
-from simulate.monte_carlo import Block, Point
+from simulate.monte_carlo import Point
 from simulate.perceptrons import own_direction as measured
 from theory import own_direction
-from verify.claims.beyond.networks import Noise, formulas, law_of, stacked_rows
+from verify.claims.beyond.networks import Noise, formulas, law_of
+from verify.claims.drawn_networks import stacked_rows, stream_by_stream
 from verify.claims.granziol2022 import PAPER
 from verify.claims.trained_networks import (
     SINGLE,
@@ -43,12 +44,9 @@ Floats = NDArray[np.float64]
 # --- batches through training: figures 8 and 9 ---------------------------------------------------------------
 
 
-def batches_through_training(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def batches_through_training(rng: Generator, point: Point, device: str) -> Arrays:
     """Top eigenvalues of batches next to every prediction for them, at some times of training."""
-    return stacked_rows([_batches_of(rng, point, block.device) for rng in block.streams])
-
-
-def _batches_of(rng: Generator, point: Point, device: str) -> Arrays:
     network = (vgg_at_start if "stages" in point else lenet_at_start)(rng, point, device)
     rows = []
     for checkpoint in network.trained(rng, point, point.done):
