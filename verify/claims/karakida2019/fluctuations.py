@@ -17,7 +17,6 @@ from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
     at_each_width,
-    by_width,
     exponent,
     law,
     lazy_network_of,
@@ -25,23 +24,21 @@ from verify.claims.karakida2019.wide_networks import (
     one_network,
     setting,
     wide,
+    width_by_width,
 )
 from verify.model import Arrays, Claim, Experiment, Kind, NoTheory
 
 # --- order parameters of two networks ------------------------------------------------------------------------
 
 
-def pairs_of_networks(block: Block, point: Point) -> Arrays:
-    """Distance of the order parameters of two networks at every width, forward in the last, backward in the first."""
-
-    def pair(block: Block, width: int) -> Arrays:
-        networks = [lazy_network_of(block, point, width=width) for _ in range(2)]
-        passed = [signals.forward(network, point.activation) for network in networks]
-        hats = [p.activations[-1] @ p.activations[-1].mT / p.activations[-1].shape[-1] for p in passed]
-        tildes = [_overlaps(network, point, p) for network, p in zip(networks, passed, strict=True)]
-        return {"forward": _distance(hats), "backward": _distance(tildes)}
-
-    return by_width(block, point, pair)
+@width_by_width
+def pairs_of_networks(block: Block, point: Point, width: int) -> Arrays:
+    """Distance of the order parameters of two networks, forward in the last layer, backward in the first."""
+    networks = [lazy_network_of(block, point, width=width) for _ in range(2)]
+    passed = [signals.forward(network, point.activation) for network in networks]
+    hats = [p.activations[-1] @ p.activations[-1].mT / p.activations[-1].shape[-1] for p in passed]
+    tildes = [_overlaps(network, point, p) for network, p in zip(networks, passed, strict=True)]
+    return {"forward": _distance(hats), "backward": _distance(tildes)}
 
 
 def _overlaps(network: Any, point: Point, passed: Any) -> Any:
@@ -165,15 +162,12 @@ def _setting(p: Point) -> dict[str, Any]:
     return setting(p) | {"width_ratios": p.ratios}
 
 
-def bounds_by_width(block: Block, point: Point) -> Arrays:
+@width_by_width
+def bounds_by_width(block: Block, point: Point, width: int) -> Arrays:
     """Root of the summed squares of the eigenvalues after mean subtraction, T = M / rho."""
-
-    def root(block: Block, width: int) -> Arrays:
-        network = network_of(block, point, width=width, samples=round(width / point.rho))
-        gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))
-        return {"root_of_squares": fisher_gram.trace_of_square(gram).sqrt()}
-
-    return by_width(block, point, root)
+    network = network_of(block, point, width=width, samples=round(width / point.rho))
+    gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))
+    return {"root_of_squares": fisher_gram.trace_of_square(gram).sqrt()}
 
 
 BOUNDS = at_each_width(

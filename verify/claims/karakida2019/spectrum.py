@@ -22,7 +22,6 @@ from verify.claims.karakida2019.wide_networks import (
     WIDE,
     approach,
     at_each_width,
-    by_width,
     exponent,
     kappas_at,
     law,
@@ -34,6 +33,7 @@ from verify.claims.karakida2019.wide_networks import (
     small_network,
     statistics_of,
     wide,
+    width_by_width,
 )
 from verify.model import Arrays, ExactProperty, NoTheory, as_stated, misprint
 from verify.model.domains import Between, Domain, Many, OneOf
@@ -369,20 +369,17 @@ ANY_SAMPLES_CLAIM = wide(
 # --- as the width grows --------------------------------------------------------------------------------------
 
 
-def growing_layers(block: Block, point: Point) -> Arrays:
-    """Second moment of the eigenvalues, the largest ones and their eigenvectors, at every width."""
-
-    def at(block: Block, width: int) -> Arrays:
-        gram = fisher_gram.gram(lazy_network_of(block, point, width=width), point.activation)
-        squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
-        span, scale = gradient_span.top_span(gram), fisher_gram.rayleigh(gram)
-        return {
-            "second_moment": squares / (scale * fisher_gram.fisher_trace(gram)),
-            "mean_of_top": span.eigenvalues.mean(1) / scale,
-            "sine": (1 - span.overlap).sqrt(),
-        }
-
-    return by_width(block, point, at)
+@width_by_width
+def growing_layers(block: Block, point: Point, width: int) -> Arrays:
+    """Second moment of the eigenvalues, the largest ones and their eigenvectors."""
+    gram = fisher_gram.gram(lazy_network_of(block, point, width=width), point.activation)
+    squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
+    span, scale = gradient_span.top_span(gram), fisher_gram.rayleigh(gram)
+    return {
+        "second_moment": squares / (scale * fisher_gram.fisher_trace(gram)),
+        "mean_of_top": span.eigenvalues.mean(1) / scale,
+        "sine": (1 - span.overlap).sqrt(),
+    }
 
 
 GROWING = at_each_width(

@@ -17,13 +17,13 @@ from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     approach,
     at_each_width,
-    by_width,
     exponent,
     lazy_network_of,
     limit,
     network_of,
     setting,
     small_network,
+    width_by_width,
 )
 from verify.model import (
     Arrays,
@@ -134,26 +134,20 @@ CONTRACTION = Identity(
 # --- growing networks at a fixed number of samples: C44 and C46 -------------------------------------------------
 
 
-def realised_limits(block: Block, point: Point) -> Arrays:
+@width_by_width
+def realised_limits(block: Block, point: Point, width: int) -> Arrays:
     """The realised limit over the one of the Rayleigh quotient, 2 / lambda_max over 2 / (1' K 1 / T^2)."""
-
-    def ratio(block: Block, width: int) -> Arrays:
-        network = lazy_network_of(block, point, width=width, outputs=1)
-        gram = fisher_gram.gram(network, point.activation)
-        return {"ratio": fisher_gram.rayleigh(gram) / fisher_gram.fisher_eigenvalues(gram)[:, -1]}
-
-    return by_width(block, point, ratio)
+    network = lazy_network_of(block, point, width=width, outputs=1)
+    gram = fisher_gram.gram(network, point.activation)
+    return {"ratio": fisher_gram.rayleigh(gram) / fisher_gram.fisher_eigenvalues(gram)[:, -1]}
 
 
-def subtracted_eigenvalues(block: Block, point: Point) -> Arrays:
+@width_by_width
+def subtracted_eigenvalues(block: Block, point: Point, width: int) -> Arrays:
     """The largest eigenvalue with mean subtraction."""
-
-    def largest(block: Block, width: int) -> Arrays:
-        network = lazy_network_of(block, point, width=width, outputs=1)
-        gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))
-        return {"largest": fisher_gram.fisher_eigenvalues(gram)[:, -1]}
-
-    return by_width(block, point, largest)
+    network = lazy_network_of(block, point, width=width, outputs=1)
+    gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))
+    return {"largest": fisher_gram.fisher_eigenvalues(gram)[:, -1]}
 
 
 def growth_of_subtracted(block: Block, point: Point) -> Arrays:
@@ -374,12 +368,9 @@ GRAY = 1000.0
 """Losses beyond it are the gray area of the figure."""
 
 
-def figure_2(block: Block, point: Point) -> Arrays:
-    """Realised limit, drawn line, rate where explosions begin, and how training ends, at each width."""
-    return by_width(block, point, lambda block, width: _figure_2(block, point, width))
-
-
-def _figure_2(block: Block, point: Point, width: int) -> Arrays:
+@width_by_width
+def figure_2(block: Block, point: Point, width: int) -> Arrays:
+    """Realised limit, drawn line, rate where explosions begin, and how training ends."""
     import torch
 
     student, targets = student_and_targets(block, point, width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache, partial, wraps
 from typing import Any
 
 from numpy.random import Generator
@@ -11,7 +11,7 @@ from numpy.random import Generator
 from simulate.monte_carlo import Block, Point
 from simulate.wide import few_signals, signals
 from theory import fisher
-from verify.model import Claim, Experiment, Kind, Prediction
+from verify.model import Claim, Experiment, Kind, Prediction, Simulator
 
 SETTING = ("activation", "depth", "weight_variance", "bias_variance")
 SIZES = ("width", "samples", "outputs")
@@ -77,6 +77,16 @@ def by_width(block: Block, point: Point, score: Callable[[Block, int], Mapping[s
             {n: torch.as_tensor(s).unflatten(0, (len(block), count)).mean(1) for n, s in found.items()}
         )
     return {name: torch.stack([column[name] for column in columns], dim=1) for name in columns[0]}
+
+
+def width_by_width(one: Callable[[Block, Point, int], Mapping[str, Any]]) -> Simulator:
+    """A simulator of the scores at every width of a point, from those at one width; see `by_width`."""
+
+    @wraps(one)
+    def simulate(block: Block, point: Point) -> Mapping[str, Any]:
+        return by_width(block, point, lambda own, width: one(own, point, width))
+
+    return simulate
 
 
 one_network = partial(Experiment, replicate="one network with its inputs")
