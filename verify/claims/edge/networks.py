@@ -28,7 +28,7 @@ from verify.model import (
     as_stated,
     out_of_scope,
 )
-from verify.model.observation import Column, Observation, columns_of
+from verify.model.observation import Observation, columns_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -431,14 +431,6 @@ def full_batch_path(block: Block, point: Point) -> Arrays:
     return dict(zip(("slow", "fast"), np.moveaxis(np.nan_to_num(levels), 1, 0), strict=True))
 
 
-COLUMNS = columns_of(
-    {
-        "whole": "largest eigenvalue over 2 / rate",
-        "batch": "mean largest eigenvalue of batches",
-        "along": "batch sharpness",
-        "counts": "share of runs that count by their trend",
-    }
-)
 SHARED = {
     "images": "digits",
     "samples": 64,
@@ -500,9 +492,15 @@ OBSERVATIONS = (
             *_points(TANH, "squared error", "true", 0.09, 0.18, 0.3),
             *_points(RELU, "squared error", "random", 0.075, 0.15),
         ),
-        columns=(
-            *COLUMNS,
-            Column(score="unstable", heading="rate of instability over the rate", ratio=True),
+        columns=columns_of(
+            {
+                "whole": "largest eigenvalue over 2 / rate",
+                "batch": "mean largest eigenvalue of batches",
+                "along": "batch sharpness",
+                "counts": "share of runs that count by their trend",
+                "unstable": "rate of instability over the rate",
+            },
+            "unstable",
         ),
         seconds=12.0,
     ),

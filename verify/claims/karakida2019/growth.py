@@ -455,32 +455,22 @@ FISHER = Observation(
     simulate=fisher_by_size,
     points=tuple(Point(widths=(64, 128, 256, 512), **setting) for setting in SETTINGS),
     along="widths",
-    columns=(
-        *columns_of(
-            {
-                "mean": "mean eigenvalue, eq. (10)",
-                "second_moment": "mean square, eq. (10)",
-                "largest": "largest, eq. (10)",
-            },
-            "mean",
-            "second_moment",
-            "largest",
-        ),
-        *columns_of({"over_rayleigh": "largest over its Rayleigh quotient at equal weights"}),
-        *columns_of(
-            {
-                "mean_subtracted": "mean after mean subtraction, eq. (16)",
-                "bound": "second over first moment after it, the lower bound",
-            },
-            "mean_subtracted",
-            "bound",
-        ),
-        *columns_of(
-            {
-                "lower": "largest after it over its lower bound",
-                "upper": "upper bound over the largest after it",
-            }
-        ),
+    columns=columns_of(
+        {
+            "mean": "mean eigenvalue, eq. (10)",
+            "second_moment": "mean square, eq. (10)",
+            "largest": "largest, eq. (10)",
+            "over_rayleigh": "largest over its Rayleigh quotient at equal weights",
+            "mean_subtracted": "mean after mean subtraction, eq. (16)",
+            "bound": "second over first moment after it, the lower bound",
+            "lower": "largest after it over its lower bound",
+            "upper": "upper bound over the largest after it",
+        },
+        "mean",
+        "second_moment",
+        "largest",
+        "mean_subtracted",
+        "bound",
     ),
     replicates=8,
     seconds=0.3,
@@ -526,20 +516,19 @@ FIGURE_1 = Observation(
         law("tanh", 3.0, 0.64, depth=3, widths=FIGURE_1_WIDTHS),
     ),
     along="widths",
-    columns=(
-        *columns_of({"largest": "largest eigenvalue"}),
-        *columns_of({"theorem_2_2": "theorem 2.2 over it"}, "theorem_2_2"),
-        *columns_of({"subtracted": "largest eigenvalue after mean subtraction"}),
-        *columns_of(
-            {
-                "drawn": "drawn line over it",
-                "with_c1": "lower bound with c1 over it",
-                "upper": "upper bound over it",
-            },
-            "drawn",
-            "with_c1",
-            "upper",
-        ),
+    columns=columns_of(
+        {
+            "largest": "largest eigenvalue",
+            "theorem_2_2": "theorem 2.2 over it",
+            "subtracted": "largest eigenvalue after mean subtraction",
+            "drawn": "drawn line over it",
+            "with_c1": "lower bound with c1 over it",
+            "upper": "upper bound over it",
+        },
+        "theorem_2_2",
+        "drawn",
+        "with_c1",
+        "upper",
     ),
     replicates=25,
     seconds=2.0,

@@ -36,7 +36,7 @@ from verify.model import (
     as_stated,
     out_of_scope,
 )
-from verify.model.observation import Column, Cost, Observation, columns_of, on_a_gpu
+from verify.model.observation import Cost, Observation, columns_of, on_a_gpu
 
 FIGURE_2: dict[str, Any] = {"activation": "relu", "depth": 3, "weight_variance": 3.9, "bias_variance": 0.9}
 """Figure 2 has (4, 1), at which formulas with a wrong power could still be right."""
@@ -395,29 +395,23 @@ def figure_2(block: Block, point: Point, width: int) -> Arrays:
     }
 
 
-COLUMNS = (
-    *columns_of({"limit": "realised limit, 2 / lambda_max at the start"}),
-    *columns_of({"line": "drawn line over the realised limit"}, "line"),
-    *columns_of(
-        {
-            "critical": "rate where explosions begin, over the realised limit",
-            "line_over_critical": "drawn line over the rate where explosions begin",
-            "growth": f"decades the loss grows on the way at {TRIED[1]:g} times the limit",
-        }
-    ),
-    *(
-        Column(
-            score=f"gray_{when}",
-            heading=f"share whose loss exceeds {GRAY:g} {text} at {TRIED[2]:g} times the limit",
-        )
-        for when, text in (("on_the_way", "on the way"), ("at_the_end", "at the end"))
-    ),
-    *(
-        Column(
-            score=f"below_{i}", heading=f"share whose loss ends below its start at {times:g} times the limit"
-        )
-        for i, times in enumerate(TRIED)
-    ),
+COLUMNS = columns_of(
+    {
+        "limit": "realised limit, 2 / lambda_max at the start",
+        "line": "drawn line over the realised limit",
+        "critical": "rate where explosions begin, over the realised limit",
+        "line_over_critical": "drawn line over the rate where explosions begin",
+        "growth": f"decades the loss grows on the way at {TRIED[1]:g} times the limit",
+        **{
+            f"gray_{when}": f"share whose loss exceeds {GRAY:g} {text} at {TRIED[2]:g} times the limit"
+            for when, text in (("on_the_way", "on the way"), ("at_the_end", "at the end"))
+        },
+        **{
+            f"below_{i}": f"share whose loss ends below its start at {times:g} times the limit"
+            for i, times in enumerate(TRIED)
+        },
+    },
+    "line",
 )
 
 VARIANCES = {"weight_variance": 4.0, "bias_variance": 1.0}

@@ -19,7 +19,7 @@ from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import of_digits
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Tier
-from verify.model.observation import Column, Observation, columns_of
+from verify.model.observation import Observation, columns_of
 
 Floats = NDArray[np.float64]
 
@@ -126,7 +126,15 @@ def _confidence(logits: Any, labels: Any) -> dict[str, Any]:
     }
 
 
-SHOWN = (*PAIRS, "gamma_excess")
+SHOWN = {
+    "entropy_loss": "entropy and loss",
+    "entropy_gradient": "entropy and gradient norm",
+    "entropy_excess": "entropy and excess of H",
+    "loss_excess": "loss and excess of H",
+    "gradient_distance": "gradient norm and |Qhat - Q|",
+    "gamma_excess": "Gamma of the mean covariance and excess of H",
+}
+"""Pairs of quantities whose correlations are reported."""
 
 
 def _correlation(drawn: Arrays, pair: str) -> float:
@@ -220,26 +228,17 @@ CLAIMS = (
 
 # --- what is reported -------------------------------------------------------------------------------------------
 
-SCATTER_COLUMNS = (
-    *(
-        Column(score=f"{pair}_{kind}", heading=f"{name}, {what}")
-        for kind, what in (("rank", "Spearman"), ("linear", "Pearson"))
-        for pair, name in (
-            ("entropy_loss", "entropy and loss"),
-            ("entropy_gradient", "entropy and gradient norm"),
-            ("entropy_excess", "entropy and excess of H"),
-            ("loss_excess", "loss and excess of H"),
-            ("gradient_distance", "gradient norm and |Qhat - Q|"),
-            ("gamma_excess", "Gamma of the mean covariance and excess of H"),
-        )
-    ),
-    *columns_of(
-        {
-            "error": "largest standard error of a Spearman correlation",
-            "below_uniform": "share of losses below log K",
-            "below_jensen": "share of losses below the bound by Jensen, sum_k Q_k (-log Qhat_k)",
-        }
-    ),
+SCATTER_COLUMNS = columns_of(
+    {
+        **{
+            f"{pair}_{kind}": f"{name}, {what}"
+            for kind, what in (("rank", "Spearman"), ("linear", "Pearson"))
+            for pair, name in SHOWN.items()
+        },
+        "error": "largest standard error of a Spearman correlation",
+        "below_uniform": "share of losses below log K",
+        "below_jensen": "share of losses below the bound by Jensen, sum_k Q_k (-log Qhat_k)",
+    }
 )
 
 

@@ -217,18 +217,21 @@ def _framed(network: Any, frame: Tensor, chunk: int) -> Homogeneous:
 # --- what is shown ---------------------------------------------------------------------------------------------
 
 
-COLUMNS = (
-    *columns_of({"low": "lower edge read off"}),
-    *columns_of({"low_said": "lower edge"}, "low_said"),
-    *columns_of({"high": "upper edge read off"}),
-    *columns_of({"high_said": "upper edge, constant 1"}, "high_said"),
-    *columns_of(
-        {
-            "open": "share without an upper edge, up to alpha^L = 1e9",
-            "middle": "exc(H), projected, between the edges",
-            "drawn": "exc(H), projected, at the scale as drawn",
-        }
-    ),
+OF_EDGES = {
+    "low": "lower edge read off",
+    "low_said": "lower edge",
+    "high": "upper edge read off",
+    "high_said": "upper edge, constant 1",
+}
+COLUMNS = columns_of(
+    {
+        **OF_EDGES,
+        "open": "share without an upper edge, up to alpha^L = 1e9",
+        "middle": "exc(H), projected, between the edges",
+        "drawn": "exc(H), projected, at the scale as drawn",
+    },
+    "low_said",
+    "high_said",
 )
 
 
@@ -309,10 +312,7 @@ OF_VGG = Observation(
         ),
     ),
     along="done",
-    columns=(
-        *columns_of({"loss": "loss"}),
-        *COLUMNS,
-    ),
+    columns=(*columns_of({"loss": "loss"}), *COLUMNS),
     replicates=1,
     seconds=7.0,
     data="digits",
@@ -340,18 +340,17 @@ OBSERVATIONS = (
         ),
         brief=(of_digits(network="LeNet-300-100", samples=160, dim=50, alpha=ALPHA),),
         along="alpha",
-        columns=(
-            *columns_of({"excess_g": "exc(G), projected"}),
-            *columns_of({**HEADINGS}, *HEADINGS),
-            *columns_of(
-                {
-                    "excess_h": "exc(H), projected",
-                    "norms": "|G|_2 / |H-term|_2",
-                    "spread": "sigma_e / sigma_c, fitted",
-                    "gamma_mean": "Gamma of the mean matrix",
-                    "gamma_separate": "Gamma of the samples side by side",
-                }
-            ),
+        columns=columns_of(
+            {
+                "excess_g": "exc(G), projected",
+                **HEADINGS,
+                "excess_h": "exc(H), projected",
+                "norms": "|G|_2 / |H-term|_2",
+                "spread": "sigma_e / sigma_c, fitted",
+                "gamma_mean": "Gamma of the mean matrix",
+                "gamma_separate": "Gamma of the samples side by side",
+            },
+            *HEADINGS,
         ),
         replicates=2,
         seconds=1.2,
@@ -385,15 +384,14 @@ OBSERVATIONS = (
                 for name, text in HEADINGS.items()
                 for suffix, what in (("", "median"), ("_worst", "farthest from 1"))
             ),
-            *columns_of({"low": "lower edge read off"}),
-            *columns_of({"low_said": "lower edge"}, "low_said"),
-            *columns_of({"high": "upper edge read off"}),
-            *columns_of({"high_said": "upper edge, constant 1"}, "high_said"),
             *columns_of(
                 {
+                    **OF_EDGES,
                     "criterion": "share of the scales where eq. (6) says exc(H) > 1",
                     "rise": "largest rise of exc(G) with alpha",
-                }
+                },
+                "low_said",
+                "high_said",
             ),
         ),
         replicates=1,

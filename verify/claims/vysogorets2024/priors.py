@@ -344,35 +344,26 @@ OBSERVATIONS = (
             for network in ("LeNet-300-100", "LeNet-5")
         ),
         along="",
-        columns=(
-            *columns_of(
-                {
-                    "same": "mean cosine, same logit, different images",
-                    "different": "mean cosine, two logits, different images",
-                    "means_mean": "mean cosine of c_k and c_l",
-                    "means_spread": "standard deviation of these",
-                    "means_largest": "largest of these, absolute",
-                    "lengths": "spread of |c_k| over its mean",
-                    "scales": "sigma_e / sigma_c",
-                    "pearson": "correlation of the gradient norm with |Qhat - Q|, Pearson",
-                    "slope": "slope of the gradient norm through 0",
-                }
-            ),
-            *columns_of(
-                {
-                    "slope_predicted": "slope sqrt(P) sigma_c",
-                    "hyperbola": "root mean square with noise floor",
-                },
-                "slope_predicted",
-                "hyperbola",
-            ),
-            *columns_of(
-                {
-                    "distance": "|Qhat - Q| of the balanced batch",
-                    "falls": "gradient / alpha^(L-1) at alpha = 0.01 over that at 1, balanced",
-                }
-            ),
-            *columns_of({"floor": "noise floor of that at 0.01"}, "floor"),
+        columns=columns_of(
+            {
+                "same": "mean cosine, same logit, different images",
+                "different": "mean cosine, two logits, different images",
+                "means_mean": "mean cosine of c_k and c_l",
+                "means_spread": "standard deviation of these",
+                "means_largest": "largest of these, absolute",
+                "lengths": "spread of |c_k| over its mean",
+                "scales": "sigma_e / sigma_c",
+                "pearson": "correlation of the gradient norm with |Qhat - Q|, Pearson",
+                "slope": "slope of the gradient norm through 0",
+                "slope_predicted": "slope sqrt(P) sigma_c",
+                "hyperbola": "root mean square with noise floor",
+                "distance": "|Qhat - Q| of the balanced batch",
+                "falls": "gradient / alpha^(L-1) at alpha = 0.01 over that at 1, balanced",
+                "floor": "noise floor of that at 0.01",
+            },
+            "slope_predicted",
+            "hyperbola",
+            "floor",
         ),
         replicates=3,
         seconds=0.11,

@@ -27,7 +27,7 @@ from verify.claims.trained_networks import (
     vgg_layers,
 )
 from verify.model import Arrays, Tier
-from verify.model.observation import Column, Cost, Observation, on_a_gpu
+from verify.model.observation import Cost, Observation, columns_of, on_a_gpu
 
 DIRECTIONS = 5
 """Top eigenvectors that the own-direction law and the expansion to second order use."""
@@ -120,24 +120,30 @@ def _noise(
 
 # --- what is shown ---------------------------------------------------------------------------------------------
 
-BATCH_COLUMNS = (
-    Column(score="loss", heading="loss"),
-    Column(score="full", heading="largest eigenvalue, all images"),
-    Column(score="total", heading="P sigma^2"),
-    Column(score="concentration", heading="noise along v_1 over P sigma^2"),
-    *(
-        Column(score=f"{score} {size}", heading=f"{heading}, B = {size}", ratio=score != "measured")
-        for size in (128, 16)
-        for score, heading in (
-            ("measured", "mean largest eigenvalue of ten batches"),
-            ("theorem_4", "theorem 4"),
-            ("theorem_7_read", "theorem 7 as our copy reads"),
-            ("second_order", "second order in the noise"),
-            ("own", "own directions of the Gauss-Newton matrix, k = 5"),
-        )
-    ),
-    Column(score="off 4, 128", heading="measured less theorem 4, in deviations of the batches, B = 128"),
-    Column(score="off 7, 128", heading="measured less theorem 7, in deviations, B = 128"),
+PREDICTIONS = {
+    "theorem_4": "theorem 4",
+    "theorem_7_read": "theorem 7 as our copy reads",
+    "second_order": "second order in the noise",
+    "own": "own directions of the Gauss-Newton matrix, k = 5",
+}
+BATCH_COLUMNS = columns_of(
+    {
+        "loss": "loss",
+        "full": "largest eigenvalue, all images",
+        "total": "P sigma^2",
+        "concentration": "noise along v_1 over P sigma^2",
+        **{
+            f"{score} {size}": f"{heading}, B = {size}"
+            for size in (128, 16)
+            for score, heading in {
+                "measured": "mean largest eigenvalue of ten batches",
+                **PREDICTIONS,
+            }.items()
+        },
+        "off 4, 128": "measured less theorem 4, in deviations of the batches, B = 128",
+        "off 7, 128": "measured less theorem 7, in deviations, B = 128",
+    },
+    *(f"{score} {size}" for size in (128, 16) for score in PREDICTIONS),
 )
 
 OF_BATCHES: dict[str, Any] = {
