@@ -20,6 +20,7 @@ from typing import Any
 
 from simulate._checks import did_you_mean
 from theory.derivations import Derivation
+from verify.claims import shipped
 from verify.claims.images import needed_images
 from verify.judging.admission import intervals, observation_problems, problems
 from verify.model import (
@@ -270,14 +271,17 @@ def derivations(only: Only = ()) -> list[Derivation]:
 
 
 def docs(only: Only = ()) -> dict[str, str]:
-    """Return the page of every paper that brings one as `DOCS`, the path of a Markdown file or its text.
+    """Return the page of every paper: a file of this package, or `DOCS`, the path of a Markdown file or its text.
 
     Raises
     ------
     ValueError
         If one cannot be read.
     """
-    found = {name: getattr(package, "DOCS", "") for name, package in _packages(only).items()}
+    found = {
+        name: shipped.page(name) if name in OWN else getattr(package, "DOCS", "")
+        for name, package in _packages(only).items()
+    }
     return {name: _read(name, page) for name, page in found.items() if page}
 
 
