@@ -292,7 +292,8 @@ TWO_SIZES = Experiment(
     data="digits",
 )
 
-NETWORKS_CLAIMS = (
+CLAIMS = (
+    *SCALING_CLAIMS,
     Claim(
         id="adam_limit/loss-after-equal-epochs",
         entries=("I2",),
@@ -318,10 +319,4 @@ NETWORKS_CLAIMS = (
         quantity="logarithm of the loss at four times the batch size over that at one",
         logarithm="e",
     ),
-)
-
-
-CLAIMS = (
-    *SCALING_CLAIMS,
-    *NETWORKS_CLAIMS,
 )

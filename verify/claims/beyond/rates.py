@@ -297,7 +297,8 @@ def _example(case: str) -> Point:
     return Point(case=case, samples=7, dim=4, batch_size=3, times=0.7)
 
 
-ANY_RATE_CLAIMS = (
+CLAIMS = (
+    *PROPERTIES,
     StatisticalProperty(
         id="beyond/any-rate",
         entries=("D2", "granziol2022/B46"),
@@ -330,10 +331,4 @@ ANY_RATE_CLAIMS = (
         seconds=4.0,
         quantity="what steps do over theory",
     ),
-)
-
-
-CLAIMS = (
-    *PROPERTIES,
-    *ANY_RATE_CLAIMS,
 )

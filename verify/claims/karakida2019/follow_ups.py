@@ -144,7 +144,8 @@ def _off_diagonal_entry(p: Point) -> float:
 SPREAD = 0.58
 """Typical of these networks."""
 
-SOFTMAX_CLAIMS = (
+CLAIMS = (
+    *TANGENT_CLAIMS,
     _linear(
         id="karakida2019/cross-entropy-trace",
         entries=("C57",),
@@ -167,5 +168,3 @@ SOFTMAX_CLAIMS = (
         quantity="trace of the Fisher matrix of the cross-entropy",
     ),
 )
-
-CLAIMS = (*TANGENT_CLAIMS, *SOFTMAX_CLAIMS)

@@ -374,26 +374,23 @@ WIDTHS = at_each_width(
 
 ETA_3 = "root mean square overlap between samples' outputs over their variances"
 
-ETA_CLAIM = exponent(
-    id="karakida2019/layer-norm-eta3-by-width",
-    entries=("C54",),
-    source=f"{PAPER}, theorem 4.1",
-    passage=as_stated("are constants independent of", "Theorem 4.1"),
-    no_theory=NoTheory.CONSTANT,
-    statement=r"\mathbb{E}\,\eta_3 \sim M^0",
-    says=f"With layer normalisation, the expected {ETA_3} does not depend on the width.",
-    experiment=WIDTHS,
-    score="eta3",
-    predict=lambda _: 0.0,
-    margin=0.2,
-    rivals={"square root": lambda _: 0.5, "as one over the width": lambda _: -1.0},
-    quantity=ETA_3,
-)
-
-
 CLAIMS = (
     TWO_OUTPUTS,
     *NORMED_CLAIMS,
     *LIMIT_CLAIMS,
-    ETA_CLAIM,
+    exponent(
+        id="karakida2019/layer-norm-eta3-by-width",
+        entries=("C54",),
+        source=f"{PAPER}, theorem 4.1",
+        passage=as_stated("are constants independent of", "Theorem 4.1"),
+        no_theory=NoTheory.CONSTANT,
+        statement=r"\mathbb{E}\,\eta_3 \sim M^0",
+        says=f"With layer normalisation, the expected {ETA_3} does not depend on the width.",
+        experiment=WIDTHS,
+        score="eta3",
+        predict=lambda _: 0.0,
+        margin=0.2,
+        rivals={"square root": lambda _: 0.5, "as one over the width": lambda _: -1.0},
+        quantity=ETA_3,
+    ),
 )

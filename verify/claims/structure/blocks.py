@@ -293,7 +293,8 @@ def _hidden(p: Any) -> float:
     )
 
 
-NEURONS_CLAIMS = (
+CLAIMS = (
+    *CLASSES_CLAIMS,
     Claim(
         id="structure/power-between-neurons",
         **POWER,
@@ -337,10 +338,4 @@ NEURONS_CLAIMS = (
         },
         quantity="squared norm of a block between two neurons over that of one",
     ),
-)
-
-
-CLAIMS = (
-    *CLASSES_CLAIMS,
-    *NEURONS_CLAIMS,
 )

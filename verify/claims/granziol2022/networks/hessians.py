@@ -519,7 +519,10 @@ ANY_DEPTH: Domain = {
 }
 
 
-RANK_CLAIMS = (
+CLAIMS = (
+    *GAUSS_NEWTON_CLAIMS,
+    *PATH_CLAIMS,
+    SMALL_LOSS,
     Identity(
         id="granziol2022/data-set-rank",
         entries=("B32",),
@@ -566,12 +569,4 @@ RANK_CLAIMS = (
         },
         seconds=0.074,
     ),
-)
-
-
-CLAIMS = (
-    *GAUSS_NEWTON_CLAIMS,
-    *PATH_CLAIMS,
-    SMALL_LOSS,
-    *RANK_CLAIMS,
 )

@@ -155,48 +155,48 @@ TOP_APART = (*SPREAD, 2.6)
 ATTAINED = ((0.3, 0.4, 9.3), (0.3, 9.3, 0.4))
 """Three eigenvalues, the last or the first far from the others: two steps all but attain its bound."""
 
-BOUND_CLAIM = ExactProperty(
-    id="granziol2022/kaniel-paige-saad",
-    entries=("B63",),
-    source=f"{PAPER}, appendix D, theorem 12, with the angles and gaps that it needs",
-    passage=misprint("λn ≤ θk ≤ λm + (λ1 − λn) tan2(θ1)", "Eq 55"),
-    finding="As our copy reads, the tangent is of a Ritz value, which has a unit, and the bottom repeats the top.",
-    statement=r"\lambda_1 \ge \theta_1 \ge \lambda_1 - \frac{(\lambda_1 - \lambda_n) \tan^2 \phi_1}"
-    r"{c_{k-1}^2(1 + 2\rho_1)},\quad \phi_1 = \arccos |q_1^\top z_1|,\ "
-    r"\rho_1 = \frac{\lambda_1 - \lambda_2}{\lambda_2 - \lambda_n};\ \text{likewise from below}",
-    says="The extreme Ritz values lie within the spectrum, no further from its ends than the Kaniel-Paige-Saad "
-    "bounds allow.",
-    symbols={
-        r"\lambda_1": "largest eigenvalue",
-        r"\lambda_n": "smallest eigenvalue",
-        r"\theta_1": "largest Ritz value",
-        r"\phi_1": "angle between the start and the eigenvector of the largest eigenvalue",
-        r"q_1": "start of the method, of length 1",
-        r"z_1": "eigenvector of the largest eigenvalue",
-        r"c_{k-1}": "Chebyshev polynomial of that degree, after k steps",
-    },
-    domain={
-        "gaps": Many(Between(0.01, 3.0), 7, 30),
-        "shift": Between(-20.0, 20.0),
-        "steps": Between(1, 6),
-    },
-    violation=_loss(_bounds),
-    examples=(
-        Point(gaps=TOP_APART, shift=-13.7, steps=5),
-        Point(gaps=TOP_APART, shift=6.28 - sum(TOP_APART), steps=4),
-        Point(gaps=(0.3, 0.4, 0.5, 9.3), shift=-4.1, steps=1),
-        *(Point(gaps=gaps, shift=-3.2, steps=2) for gaps in ATTAINED),
+CLAIMS = (
+    QUADRATURE_CLAIM,
+    ExactProperty(
+        id="granziol2022/kaniel-paige-saad",
+        entries=("B63",),
+        source=f"{PAPER}, appendix D, theorem 12, with the angles and gaps that it needs",
+        passage=misprint("λn ≤ θk ≤ λm + (λ1 − λn) tan2(θ1)", "Eq 55"),
+        finding="As our copy reads, the tangent is of a Ritz value, which has a unit, and the bottom repeats the top.",
+        statement=r"\lambda_1 \ge \theta_1 \ge \lambda_1 - \frac{(\lambda_1 - \lambda_n) \tan^2 \phi_1}"
+        r"{c_{k-1}^2(1 + 2\rho_1)},\quad \phi_1 = \arccos |q_1^\top z_1|,\ "
+        r"\rho_1 = \frac{\lambda_1 - \lambda_2}{\lambda_2 - \lambda_n};\ \text{likewise from below}",
+        says="The extreme Ritz values lie within the spectrum, no further from its ends than the Kaniel-Paige-Saad "
+        "bounds allow.",
+        symbols={
+            r"\lambda_1": "largest eigenvalue",
+            r"\lambda_n": "smallest eigenvalue",
+            r"\theta_1": "largest Ritz value",
+            r"\phi_1": "angle between the start and the eigenvector of the largest eigenvalue",
+            r"q_1": "start of the method, of length 1",
+            r"z_1": "eigenvector of the largest eigenvalue",
+            r"c_{k-1}": "Chebyshev polynomial of that degree, after k steps",
+        },
+        domain={
+            "gaps": Many(Between(0.01, 3.0), 7, 30),
+            "shift": Between(-20.0, 20.0),
+            "steps": Between(1, 6),
+        },
+        violation=_loss(_bounds),
+        examples=(
+            Point(gaps=TOP_APART, shift=-13.7, steps=5),
+            Point(gaps=TOP_APART, shift=6.28 - sum(TOP_APART), steps=4),
+            Point(gaps=(0.3, 0.4, 0.5, 9.3), shift=-4.1, steps=1),
+            *(Point(gaps=gaps, shift=-3.2, steps=2) for gaps in ATTAINED),
+        ),
+        tolerance=1e-12,
+        tolerance_reason=ORTHOGONALITY,
+        rivals={
+            "tangent of the Ritz value, as our copy reads": _loss(_tangent_of_the_ritz_value),
+            "angle and gap of the top at the bottom, as our copy reads": _loss(_bottom_as_the_top),
+            "polynomial of degree k": _loss(_one_degree_more),
+            "spread in place of the gap in rho": _loss(_spread_for_gap),
+        },
+        seconds=0.16,
     ),
-    tolerance=1e-12,
-    tolerance_reason=ORTHOGONALITY,
-    rivals={
-        "tangent of the Ritz value, as our copy reads": _loss(_tangent_of_the_ritz_value),
-        "angle and gap of the top at the bottom, as our copy reads": _loss(_bottom_as_the_top),
-        "polynomial of degree k": _loss(_one_degree_more),
-        "spread in place of the gap in rho": _loss(_spread_for_gap),
-    },
-    seconds=0.16,
 )
-
-
-CLAIMS = (QUADRATURE_CLAIM, BOUND_CLAIM)

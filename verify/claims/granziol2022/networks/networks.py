@@ -233,9 +233,6 @@ def all_elements(rng: Generator, point: Point) -> Arrays:
     }
 
 
-SOME = {"images": "digits", "directions": 6}
-
-
 # --- bounds of every batch from its samples alone ------------------------------------------------------------
 
 
@@ -504,7 +501,10 @@ OF_ALGORITHM_1 = {
     "quantity": "noise of the per-sample Hessian, P sigma^2",
 }
 
-ALGORITHM_1_CLAIMS = (
+CLAIMS = (
+    *NETWORKS_CLAIMS,
+    *EXACT_CLAIMS,
+    *TYPICAL_BATCHES_CLAIMS,
     Claim(
         id="granziol2022/algorithm-1",
         **OF_ALGORITHM_1,
@@ -539,12 +539,4 @@ ALGORITHM_1_CLAIMS = (
         margin_reason="as for the corrected estimator",
         rivals={"variance per element": lambda p: p.noise_of_all_elements / 226},
     ),
-)
-
-
-CLAIMS = (
-    *NETWORKS_CLAIMS,
-    *EXACT_CLAIMS,
-    *TYPICAL_BATCHES_CLAIMS,
-    *ALGORITHM_1_CLAIMS,
 )

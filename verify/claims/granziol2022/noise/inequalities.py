@@ -316,26 +316,28 @@ def _vgg_layers(head: tuple[int, ...]) -> list[Any]:
         return [*layers, nn.Flatten(), *(nn.Linear(a, b) for a, b in pairwise((narrow, *head)))]
 
 
-VGG = Identity(
-    id="granziol2022/vgg-16",
-    entries=("B33",),
-    source=f"{PAPER}, section 7",
-    statement=r"1 - \frac{4 d_y (\sum_l N_l + d_x)}{P} = 0.9781\quad "
-    r"(d_y = 10,\ \textstyle\sum_l N_l = 5258,\ d_x = 3072,\ P = 15\,245\,130)",
-    says="The rank bound, with units, colours and parameters counted on the ten-class VGG-16, gives the share of "
-    "zero eigenvalues.",
-    passage=as_stated("total number of neurons is 13, 416", "Section 7.1"),
-    routes=vgg_16,
-    points=(Point(classes=10),),
-    printed="as our copy reads",
-    reads=r"1 - \frac{577{,}600}{1.6 \times 10^7} = 0.9639",
-    finding="577600 = 40 (13416 + 1024) is right arithmetic on a wrong count: one colour of three and a head of a "
-    "thousand classes. The network of Section 8, with ten classes, gives 0.9781, a stronger figure; with every "
-    "position a unit it is 0.264.",
-    tolerance=1e-6,
-    tolerance_reason="whole numbers; the rivals are 5e-3 away",
-    seconds=0.01,
-    quantity="degeneracy from the rank bound",
+CLAIMS = (
+    *INEQUALITIES,
+    LIPSCHITZ,
+    Identity(
+        id="granziol2022/vgg-16",
+        entries=("B33",),
+        source=f"{PAPER}, section 7",
+        statement=r"1 - \frac{4 d_y (\sum_l N_l + d_x)}{P} = 0.9781\quad "
+        r"(d_y = 10,\ \textstyle\sum_l N_l = 5258,\ d_x = 3072,\ P = 15\,245\,130)",
+        says="The rank bound, with units, colours and parameters counted on the ten-class VGG-16, gives the share of "
+        "zero eigenvalues.",
+        passage=as_stated("total number of neurons is 13, 416", "Section 7.1"),
+        routes=vgg_16,
+        points=(Point(classes=10),),
+        printed="as our copy reads",
+        reads=r"1 - \frac{577{,}600}{1.6 \times 10^7} = 0.9639",
+        finding="577600 = 40 (13416 + 1024) is right arithmetic on a wrong count: one colour of three and a head of a "
+        "thousand classes. The network of Section 8, with ten classes, gives 0.9781, a stronger figure; with every "
+        "position a unit it is 0.264.",
+        tolerance=1e-6,
+        tolerance_reason="whole numbers; the rivals are 5e-3 away",
+        seconds=0.01,
+        quantity="degeneracy from the rank bound",
+    ),
 )
-
-CLAIMS = (*INEQUALITIES, LIPSCHITZ, VGG)

@@ -362,7 +362,10 @@ def _example(case: str) -> Point:
     return Point(case=case, sigma=1.3, variance=0.7, contrast=0.63, spike=2.3, **sizes)
 
 
-ANY_NOISE_CLAIMS = (
+CLAIMS = (
+    *SPECTRUM_CLAIMS,
+    *OTHER_SPECTRA,
+    UNEVEN_CLAIM,
     StatisticalProperty(
         id="granziol2022/any-noise",
         entries=("B6", "B13"),
@@ -401,6 +404,3 @@ ANY_NOISE_CLAIMS = (
         quantity="moment over theory",
     ),
 )
-
-
-CLAIMS = (*SPECTRUM_CLAIMS, *OTHER_SPECTRA, UNEVEN_CLAIM, *ANY_NOISE_CLAIMS)

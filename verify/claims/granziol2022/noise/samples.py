@@ -216,7 +216,9 @@ def _gradient_variance(p: Point, *, along: float = 1.0, square: float = 1.0) -> 
     )
 
 
-GRADIENT_NOISE_CLAIMS = (
+CLAIMS = (
+    *BOUND_CLAIMS,
+    *PROBE_CLAIMS,
     Claim(
         id="granziol2022/squared-gradient-mean",
         entries=("B59",),
@@ -276,11 +278,4 @@ GRADIENT_NOISE_CLAIMS = (
         axis="batch_size",
         quantity="variance of the squared gradient of a batch",
     ),
-)
-
-
-CLAIMS = (
-    *BOUND_CLAIMS,
-    *PROBE_CLAIMS,
-    *GRADIENT_NOISE_CLAIMS,
 )

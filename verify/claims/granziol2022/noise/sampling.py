@@ -284,29 +284,30 @@ DISTANCE = Experiment(
 )
 
 
-SCATTER_CLAIM = Claim(
-    id="granziol2022/spectral-distance-as-cited",
-    entries=("B39",),
-    source=f"{PAPER}, section 8.2.1",
-    statement=r"\sup_x |F_P(x) - F(x)| \sim P^{-1/4}\ (P = 40 \text{ to } 160)",
-    says="As the paper cites it, the largest distance of a Gaussian spectrum from the semicircle scales as the "
-    "dimension to the power -1/4.",
-    passage=as_stated(
-        "corrections for finite B scale as B−1/4 for matrices with finite 4th moments",
-        "Section 8.2.1",
+CLAIMS = (
+    *SAMPLING_CLAIMS,
+    *TRUE_RISK_CLAIMS,
+    Claim(
+        id="granziol2022/spectral-distance-as-cited",
+        entries=("B39",),
+        source=f"{PAPER}, section 8.2.1",
+        statement=r"\sup_x |F_P(x) - F(x)| \sim P^{-1/4}\ (P = 40 \text{ to } 160)",
+        says="As the paper cites it, the largest distance of a Gaussian spectrum from the semicircle scales as the "
+        "dimension to the power -1/4.",
+        passage=as_stated(
+            "corrections for finite B scale as B−1/4 for matrices with finite 4th moments",
+            "Section 8.2.1",
+        ),
+        expected=Verdict.DISAGREES,
+        finding="Spectra approach the semicircle nearly as fast as 1/P, with an exponent of -0.8 at these sizes; "
+        "-1/4 is a bound, not the scaling.",
+        experiment=DISTANCE,
+        score="exponent",
+        predict=lambda _: -0.25,
+        margin=0.1,
+        relative=False,
+        margin_reason="less than half the way to the exponent of independent eigenvalues",
+        rivals={"independent eigenvalues": lambda _: -0.5},
+        quantity="exponent of the distance from the semicircle",
     ),
-    expected=Verdict.DISAGREES,
-    finding="Spectra approach the semicircle nearly as fast as 1/P, with an exponent of -0.8 at these sizes; "
-    "-1/4 is a bound, not the scaling.",
-    experiment=DISTANCE,
-    score="exponent",
-    predict=lambda _: -0.25,
-    margin=0.1,
-    relative=False,
-    margin_reason="less than half the way to the exponent of independent eigenvalues",
-    rivals={"independent eigenvalues": lambda _: -0.5},
-    quantity="exponent of the distance from the semicircle",
 )
-
-
-CLAIMS = (*SAMPLING_CLAIMS, *TRUE_RISK_CLAIMS, SCATTER_CLAIM)

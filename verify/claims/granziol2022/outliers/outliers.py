@@ -497,44 +497,41 @@ def _example(case: str) -> Point:
     return Point(case=case, dim=2600, samples=3800, times=1.83, bottom=case == "Wigner")
 
 
-ANY_OUTLIER_CLAIM = StatisticalProperty(
-    id="granziol2022/any-outlier",
-    entries=("B15", "B16", "B17", "B24", "B25"),
-    source="Benaych-Georges and Nadakuditi (2011, 2012); Baik and Silverstein (2006); for lemma 5 and theorems 7 "
-    f"and 10 of {PAPER}",
-    passage=KNOWN,
-    statement=r"\lambda_1',\ |\phi_1'^\top \phi_1|^2 \text{ for } \lambda_1 \text{ from 1.6 to 4 thresholds}",
-    says="At any size, shape and strength, the outlier of every random matrix with a spike lies, and points, where "
-    "theory has it.",
-    domain={
-        "case": OneOf(*CASES),
-        "dim": Between(1600, 5000),
-        "samples": Between(1000, 5000),
-        "times": Between(1.6, 4.0),
-        "bottom": OneOf(False, True),
-    },
-    simulate=any_outlier,
-    on_host=TRIDIAGONAL,
-    replicate="one noise matrix with one direction, or three",
-    examples=tuple(map(_example, CASES)),
-    score="ratio",
-    predict=one,
-    margin=0.01,
-    margin_reason="finite size is O(1/P + 1/n), below 0.3 % for whole matrices of 80 rows",
-    rivals={
-        "no broadening": lambda p: p.times**2 / (1 + p.times**2),
-        "twice the broadening": lambda p: (2 + p.times**2) / (1 + p.times**2),
-    },
-    budget=4096,
-    seconds=2.0,
-    quantity="eigenvalue and overlap over theory",
-)
-
-
 CLAIMS = (
     *WIGNER_CLAIMS,
     WISHART_CLAIM,
     *OUTLIERS_CLAIMS,
     OTHER_NOISE_CLAIM,
-    ANY_OUTLIER_CLAIM,
+    StatisticalProperty(
+        id="granziol2022/any-outlier",
+        entries=("B15", "B16", "B17", "B24", "B25"),
+        source="Benaych-Georges and Nadakuditi (2011, 2012); Baik and Silverstein (2006); for lemma 5 and theorems 7 "
+        f"and 10 of {PAPER}",
+        passage=KNOWN,
+        statement=r"\lambda_1',\ |\phi_1'^\top \phi_1|^2 \text{ for } \lambda_1 \text{ from 1.6 to 4 thresholds}",
+        says="At any size, shape and strength, the outlier of every random matrix with a spike lies, and points, where "
+        "theory has it.",
+        domain={
+            "case": OneOf(*CASES),
+            "dim": Between(1600, 5000),
+            "samples": Between(1000, 5000),
+            "times": Between(1.6, 4.0),
+            "bottom": OneOf(False, True),
+        },
+        simulate=any_outlier,
+        on_host=TRIDIAGONAL,
+        replicate="one noise matrix with one direction, or three",
+        examples=tuple(map(_example, CASES)),
+        score="ratio",
+        predict=one,
+        margin=0.01,
+        margin_reason="finite size is O(1/P + 1/n), below 0.3 % for whole matrices of 80 rows",
+        rivals={
+            "no broadening": lambda p: p.times**2 / (1 + p.times**2),
+            "twice the broadening": lambda p: (2 + p.times**2) / (1 + p.times**2),
+        },
+        budget=4096,
+        seconds=2.0,
+        quantity="eigenvalue and overlap over theory",
+    ),
 )

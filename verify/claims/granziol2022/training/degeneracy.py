@@ -249,7 +249,8 @@ VARIANCES = Experiment(
     rounding={"later": 1e-4},  # after a training
 )
 
-VARIANCE_CLAIMS = (
+CLAIMS = (
+    *DEGENERACY_CLAIMS,
     Claim(
         id="granziol2022/variance-grows-as-the-rate-falls",
         entries=("B41",),
@@ -275,10 +276,4 @@ VARIANCE_CLAIMS = (
         quantity="logarithm of the growth while the rate falls over that before",
         logarithm="e",
     ),
-)
-
-
-CLAIMS = (
-    *DEGENERACY_CLAIMS,
-    *VARIANCE_CLAIMS,
 )
