@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -49,9 +49,9 @@ def steps_at(shares: Sequence[float], steps: int) -> tuple[int, ...]:
     return tuple(round(share * steps) for share in shares)
 
 
-def drawn_images(block: Block, point: Point, side: int = 8) -> tuple[list[data.Images], int]:
-    """Flat images of one channel for each network of a block, and how many classes there are."""
-    source = data.opened(point.images, (1, side, side))
+def drawn_images(block: Block, point: Point) -> tuple[list[data.Images], int]:
+    """Flat images of 8 x 8 in one channel for each network of a block, and how many classes there are."""
+    source = data.opened(point.images, (1, 8, 8))
     return [data.sample(source, rng, point.samples).flat() for rng in block.streams], source.classes
 
 
@@ -64,15 +64,33 @@ def training_sets(block: Block, images: Sequence[Any], targets: Sequence[Any]) -
     return grids.TrainingSets(x.float(), y.float() if y.is_floating_point() else y, own)
 
 
+def all_samples(samples: grids.TrainingSets, networks: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """All samples of networks with some of their own, (n, N, ...): of those numbered (n,), of each network if None."""
+    own = cast("Tensor", samples.own)
+    return samples.rows(own if networks is None else own[networks])
+
+
+def common_rates(block: Block, *rates: float) -> Tensor:
+    """The same learning rates for each network of a block, (R, C)."""
+    import torch
+
+    return torch.tensor(rates, device=block.device).expand(len(block), -1)
+
+
 def perceptrons_drawn(block: Block, widths: tuple[int, ...]) -> list[Tensor]:
     """Perceptrons with biases as torch draws them, one for each network of a block."""
     return [p.to(block.device) for p in stacks.perceptrons_at_start(block.streams, widths)]
 
 
+def labelled_images(block: Block, point: Point) -> tuple[grids.TrainingSets, int]:
+    """Images of 8 x 8 with their labels for each network of a block, and how many classes there are."""
+    drawn, classes = drawn_images(block, point)
+    return training_sets(block, [d.images for d in drawn], [d.labels for d in drawn]), classes
+
+
 def small_networks(block: Block, point: Point) -> tuple[list[Tensor], grids.TrainingSets]:
     """Perceptrons at their start, with images of 8 x 8 of their own."""
-    drawn, classes = drawn_images(block, point)
-    samples = training_sets(block, [d.images for d in drawn], [d.labels for d in drawn])
+    samples, classes = labelled_images(block, point)
     return perceptrons_drawn(block, (64, *point.hidden, classes)), samples
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import grids, rules, stacks
 from theory.learning_rates import adam
-from verify.claims.trained_networks import SINGLE, batches_of, small_networks
+from verify.claims.trained_networks import SINGLE, batches_of, common_rates, small_networks
 from verify.model import (
     Arrays,
     Claim,
@@ -246,8 +246,6 @@ SCALING_CLAIMS = (
 
 def two_batch_sizes(block: Block, point: Point) -> Arrays:
     """Logarithm of the loss of all samples at the larger batch over that at the smaller, after as many epochs."""
-    import torch
-
     start, samples = small_networks(block, point)
     stack, losses = stacks.Perceptrons(point.activation), list[Any]()
     for growth in (1, point.growth):
@@ -258,7 +256,7 @@ def two_batch_sizes(block: Block, point: Point) -> Arrays:
             start,
             samples,
             batches_of(block, point.samples, size),
-            rates=torch.full((len(block), 1), own.rate, device=block.device),
+            rates=common_rates(block, float(own.rate)),
             steps=point.epochs * (point.samples // size),
             rule=rule,
         )

@@ -10,7 +10,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, rules, stacks
 from theory.learning_rates import adam
-from verify.claims.trained_networks import SINGLE, small_networks
+from verify.claims.trained_networks import SINGLE, all_samples, small_networks
 from verify.model import Arrays, Claim, ExactProperty, Experiment, as_stated
 from verify.model.domains import Between, Domain
 
@@ -50,7 +50,7 @@ def full_batch_adam(block: Block, point: Point) -> Arrays:
     import torch
 
     parameters, samples = small_networks(block, point)
-    x, y = samples.inputs.view(len(block), point.samples, -1), samples.targets.view(len(block), -1)
+    x, y = all_samples(samples)
     stack, memory = stacks.Perceptrons(point.activation, "squared error"), rules.Memory()
     rule = rules.Rule(momentum=point.momentum, second=point.second, damping=point.damping)
     rates = torch.full((len(block),), point.rate, device=block.device)

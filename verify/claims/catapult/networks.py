@@ -10,6 +10,7 @@ from theory.learning_rates import catapult
 from verify.claims.trained_networks import (
     LOST,
     SINGLE,
+    all_samples,
     below_constants,
     centred_images,
     full_batches,
@@ -43,10 +44,7 @@ def largest_rates_of_perceptrons(block: Block, point: Point) -> Arrays:
     samples = centred_images(block, point)
     start = normal_perceptrons(block, (*(WIDTH,) * (point.hidden + 1), 10), point.weight_variance)
     stack = stacks.Perceptrons(point.activation, "squared error", bias=False)
-    every, here = len(block), block.device
-    x, _ = samples.at(
-        torch.arange(every, device=here), torch.arange(samples.each, device=here).expand(every, -1)
-    )
+    x, _ = all_samples(samples)
     # where targets are the outputs, the Hessian of the squared error is the Gauss-Newton matrix
     curvature = edges.top_eigenvalues(
         stack, start, x, stack.outputs(start, x), steps=PRODUCTS, start=start

@@ -20,7 +20,7 @@ from verify.claims.edge.networks import (
     start_and_images,
     trained_and_watched,
 )
-from verify.claims.trained_networks import SINGLE
+from verify.claims.trained_networks import SINGLE, all_samples
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Tier, as_stated
 from verify.model.observation import Observation, columns_of
 
@@ -82,7 +82,7 @@ def under_noise(block: Block, point: Point) -> Arrays:
     size, rate, networks = point.first_size, point.first_rate, torch.arange(len(block), device=block.device)
     (start, samples), _ = _checkpoint(block, point, start_and_images(block, point), point.first_steps)
     sgd = trained_and_watched(block, point | {"rate": (rate,)}, (start, samples), size)
-    x, y = samples.at(networks, torch.arange(samples.each, device=block.device).expand(len(block), -1))
+    x, y = all_samples(samples)
     watch, seen, done = curvature_watch(sgd.stack, samples, block.streams, 1, size), [], 0
     for look in point.looks:
         start = noisy_descent.noisy_descent(

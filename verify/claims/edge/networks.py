@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, lyapunov, stacks
 from theory.learning_rates import edge_of_stability
-from verify.claims.trained_networks import SINGLE, batches_of, drawn_images, perceptrons_drawn, training_sets
+from verify.claims.trained_networks import (
+    SINGLE,
+    all_samples,
+    batches_of,
+    common_rates,
+    drawn_images,
+    perceptrons_drawn,
+    training_sets,
+)
 from verify.model import (
     OURS,
     Arrays,
@@ -81,8 +89,7 @@ def curvature_watch(
     def measure(_: int, cells: grids.Cells) -> dict[str, Tensor]:
         """The loss and the largest eigenvalue of all samples, and the mean curvatures of batches."""
         networks, own = cells.networks(rates), cells.parameters
-        every = torch.arange(samples.each, device=samples.inputs.device)
-        x, y = samples.at(networks, every.expand(len(networks), -1))
+        x, y = all_samples(samples, networks)
         found = {
             "loss": stack.losses(stack.outputs(own, x), y).mean(1),
             "whole": curvatures(own, x, y),
@@ -125,15 +132,13 @@ def trained_and_watched(
     block: Block, point: Point, setting: StartAndImages, size: int, *, tops: bool = False
 ) -> CurvatureRun:
     """Train each network at each of the rates with batches of one size, and look at its curvature."""
-    import torch
-
     stack, (start, samples) = stacks.Perceptrons(point.activation, point.loss), setting
     run = grids.train(
         stack,
         start,
         samples,
         batches_of(block, point.samples, size),
-        rates=torch.tensor(point.rate, device=block.device).expand(len(block), -1),
+        rates=common_rates(block, *point.rate),
         steps=point.steps,
         watch=curvature_watch(stack, samples, block.streams, len(point.rate), size, tops=tops),
         at=point.looks,
@@ -190,8 +195,7 @@ def _just_unstable(
 
     cells, rates = trained.run.cells, torch.tensor(point.rate, device=block.device)
     networks = cells.networks(len(rates))
-    every = torch.arange(point.samples, device=block.device).expand(len(networks), -1)
-    kernels = trained.stack.output_kernels(cells.parameters, setting[1].at(networks, every)[0])
+    kernels = trained.stack.output_kernels(cells.parameters, all_samples(setting[1], networks)[0])
     orders = batches_of(block, point.samples, size)
     tried = rates[cells.places % len(rates), None] * torch.tensor(FACTORS, device=block.device)
     exponents = lyapunov.lyapunov_exponents(

@@ -9,8 +9,8 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, rules
 from theory.learning_rates import adam
-from verify.claims.trained_networks import SINGLE, centred_images
-from verify.claims.warm_up.descent import NEARLY_ALL, PRODUCTS, WARMUP, all_samples, octaves, perceptrons_at
+from verify.claims.trained_networks import SINGLE, all_samples, centred_images
+from verify.claims.warm_up.descent import NEARLY_ALL, PRODUCTS, WARMUP, octaves, perceptrons_at
 from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, as_stated
 
 FAR = 10

@@ -14,8 +14,10 @@ from verify.claims.trained_networks import (
     LOST,
     RARE,
     SINGLE,
+    all_samples,
     below_constants,
     centred_images,
+    common_rates,
     full_batches,
     normal_perceptrons,
 )
@@ -47,11 +49,6 @@ def sharpnesses(stack: stacks.Perceptrons, parameters: Any, samples: grids.Train
     """Largest eigenvalue of the Hessian over all samples of each network."""
     x, y = all_samples(samples)
     return edges.top_eigenvalues(stack, parameters, x, y, steps=PRODUCTS).values
-
-
-def all_samples(samples: grids.TrainingSets) -> tuple[Tensor, Tensor]:
-    """All samples of each network, (R, N, ...)."""
-    return samples.inputs.view(-1, samples.each, 64), samples.targets.view(-1, samples.each)
 
 
 def octaves(
@@ -119,7 +116,7 @@ def during_warmup(block: Block, point: Point) -> Arrays:
     rates = (point.target / sharpnesses(stack, start, samples))[:, None]
 
     def watch(_: int, cells: grids.Cells) -> dict[str, Tensor]:
-        x, y = (part[cells.places] for part in all_samples(samples))
+        x, y = all_samples(samples, cells.places)
         return {"top": edges.top_eigenvalues(stack, cells.parameters, x, y, steps=PRODUCTS).values}
 
     run = grids.train(
@@ -173,10 +170,10 @@ def critical_sharpness(block: Block, point: Point) -> Arrays:
     labels = np.concatenate([rng.integers(10, size=point.samples) for rng in block.streams])
     samples = samples._replace(targets=torch.from_numpy(labels).to(block.device))
     stack, start = perceptrons_at(block, point, point.hidden)
-    rates = torch.tensor(point.rate, device=block.device).expand(len(block), -1)
+    rates = common_rates(block, *point.rate)
 
     def watch(_: int, cells: grids.Cells) -> dict[str, Tensor]:
-        x, y = (part[cells.networks(len(point.rate))] for part in all_samples(samples))
+        x, y = all_samples(samples, cells.networks(len(point.rate)))
         tried = rates.flatten()[cells.places, None] * 2 ** (torch.arange(-4, 5, device=block.device) / 2)
         return {"critical": 2 / edges.rising_rates(stack, cells.parameters, x, y, tried=tried)}
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from simulate.training import stacks
-from verify.claims.trained_networks import SINGLE
+from verify.claims.trained_networks import SINGLE, all_samples
 from verify.claims.width import PAPER
 from verify.claims.width.sharpness import (
     MUP,
@@ -76,7 +76,7 @@ def moves_in_one_step(block: Block, point: Point) -> Arrays:
     for width in (point.narrow, point.wide):
         factor = width**0.5 if scaled else 1.0
         samples = enlarged(images, factor)
-        x, y = (part.view(len(block), point.samples, -1) for part in (samples.inputs, samples.targets))
+        x, y = all_samples(samples)
         before = weights(block, point, width, scaled, y.shape[2])
         rates = np.array([1 / width if scaled else 1.0, 1 / width, 1 / width]) * point.rate
         _, gradients = stack.losses_and_gradients(before, x, y)

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.training import edges, grids, stacks, trial_training
-from verify.claims.trained_networks import SINGLE, drawn_images, training_sets
+from simulate.training import edges, grids, stacks
+from verify.claims.trained_networks import (
+    SINGLE,
+    all_samples,
+    common_rates,
+    drawn_images,
+    full_batches,
+    training_sets,
+)
 from verify.claims.width import PAPER
 from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, NoTheory, Tier, as_stated
 
@@ -64,19 +71,17 @@ def at_looks(
     rate: float,
 ) -> np.ndarray[Any, Any]:
     """Largest eigenvalue of the Hessian at each of the steps looked at in full-batch descent, (R, looks)."""
-    import torch
 
     def watch(_: int, cells: grids.Cells) -> dict[str, Tensor]:
-        networks = cells.networks(1)
-        x, y = samples.at(networks, torch.arange(samples.each, device=block.device).expand(len(networks), -1))
+        x, y = all_samples(samples, cells.networks(1))
         return {"top": edges.top_eigenvalues(stack, cells.parameters, x, y, steps=PRODUCTS).values}
 
     run = grids.train(
         stack,
         start,
         samples,
-        [trial_training.CommonBatches(samples=samples.each, size=samples.each)] * len(block),
-        rates=torch.full((len(block), 1), rate, device=block.device),
+        full_batches(samples, len(block)),
+        rates=common_rates(block, rate),
         steps=max(point.looks),
         watch=watch,
         at=point.looks,
