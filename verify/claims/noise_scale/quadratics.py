@@ -56,6 +56,19 @@ def lowest(losses: Callable[[Tensor], Tensor], device: str = "cpu") -> Lowest:
     return Lowest(rate, y1 + (rate - x1) * left + (rate - x1) * (rate - x0) * bend)
 
 
+def best_step(hessian: Tensor, weights: Tensor, steps: Tensor) -> Lowest:
+    """Rate (R,) at which the mean of w' H w / 2 after steps (R, k, P) from weights (P,) is least, by trying rates."""
+    import torch
+
+    def losses(rates: Tensor) -> Tensor:
+        after = [
+            weights - rate[:, None, None] * steps for rate in rates.expand(len(steps), -1).unbind(1)
+        ]  # a rate at a time
+        return torch.stack([((w @ hessian) * w).sum(2).mean(1) / 2 for w in after], 1)
+
+    return lowest(losses, str(steps.device))
+
+
 MCCANDLISH = "McCandlish, Kaplan and Amodei (2018), arXiv 1812.06162"
 
 Floats = NDArray[np.float64]
@@ -90,15 +103,7 @@ def one_step(block: Block, point: Point) -> Arrays:
     chosen = np.stack([
         np.argsort(rng.random((point.draws, point.samples)), axis=1)[:, : point.batch_size] for rng in block.streams
     ])  # fmt: skip
-    steps = gradients[torch.from_numpy(chosen).to(block.device)].mean(2)
-
-    def losses(rates: Tensor) -> Tensor:
-        after = [
-            weights - rate[:, None, None] * steps for rate in rates.expand(len(block), -1).unbind(1)
-        ]  # a rate at a time
-        return torch.stack([((w @ hessian) * w).sum(2).mean(1) / 2 for w in after], 1)
-
-    found = lowest(losses, block.device)
+    found = best_step(hessian, weights, gradients[torch.from_numpy(chosen).to(block.device)].mean(2))
     return {"rate": found.rate, "decrease": weights @ hessian @ weights / 2 - found.loss}
 
 
