@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -197,27 +197,21 @@ class Classifier(NamedTuple):
         )
 
 
-def lenet_at_start(rng: Generator, point: Point, device: str) -> Classifier:
-    """LeNet-5, average pooled, at its start: Kaiming normal weights."""
-    return _at_start(
-        rng, point, device, lambda classes: networks.LeNet5(3, classes, rng=rng, pooling="average")
-    )
+def classifier_at_start(rng: Generator, point: Point, device: str) -> Classifier:
+    """A network of the stages and the head of the point, without biases where it says so, else LeNet-5, average pooled.
 
-
-def vgg_at_start(rng: Generator, point: Point, device: str) -> Classifier:
-    """A network of the stages and the head of the point, Kaiming normal, without biases where it says so."""
-    shape = {"stages": point.stages, "head": point.head, "bias": point.get("bias", True)}
-    return _at_start(rng, point, device, lambda classes: networks.Vgg(3, classes, rng=rng, **shape))
-
-
-def _at_start(rng: Generator, point: Point, device: str, model: Callable[[int], nn.Module]) -> Classifier:
-    """Images are drawn, then the network, for as many classes as they have."""
+    Images are drawn, then the network, for as many classes as they have: Kaiming normal weights.
+    """
     import torch
 
     source = data.opened(point.images, (3, 32, 32))
     images, labels = data.sample(source, rng, point.samples).tensors(device, torch.float32)
-    made = model(source.classes).to(device, torch.float32).eval()
-    return Classifier(made, images, labels, point.get("chunk"))
+    if "stages" in point:
+        shape = {"stages": point.stages, "head": point.head, "bias": point.get("bias", True)}
+        model: nn.Module = networks.Vgg(3, source.classes, rng=rng, **shape)
+    else:
+        model = networks.LeNet5(3, source.classes, rng=rng, pooling="average")
+    return Classifier(model.to(device, torch.float32).eval(), images, labels, point.get("chunk"))
 
 
 def vgg_layers(point: Point, *, side: int = 32) -> list[tuple[int, int]]:

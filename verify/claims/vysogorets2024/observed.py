@@ -14,7 +14,7 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, gram_excess
 from theory import gauss_newton, softmax
 from verify.claims.drawn_networks import stacked_rows, stream_by_stream
-from verify.claims.trained_networks import VGG_16, pass_cost, vgg_at_start, vgg_layers
+from verify.claims.trained_networks import VGG_16, classifier_at_start, pass_cost, vgg_layers
 from verify.claims.vysogorets2024 import PAPER, framed_networks
 from verify.claims.vysogorets2024.framed_networks import of_digits
 from verify.model import Arrays, Tier
@@ -183,7 +183,7 @@ def _excess(net: Any, alpha: float) -> float:
 @stream_by_stream
 def edges_of_vgg(rng: Generator, point: Point, device: str) -> Arrays:
     """Both edges of a bias-free convolutional network at some times of its training."""
-    network = vgg_at_start(rng, point, device)
+    network = classifier_at_start(rng, point, device)
     dim = sum(p.numel() for p in network.model.parameters())
     frame = curvature.haar(rng, dim, point.dim, device=device, single=True)
     found: list[dict[str, float]] = []

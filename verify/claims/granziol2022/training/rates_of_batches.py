@@ -16,7 +16,6 @@ from verify.claims.granziol2022.training.perceptrons import (
     drawn_setting,
     ladder,
     rule_of,
-    steps_of,
     tried,
 )
 from verify.claims.trained_networks import SINGLE, VGG_16, pass_cost, vgg_layers
@@ -41,7 +40,7 @@ BASE = 0.8
 
 
 def _steps(point: Point, size: int) -> int:
-    return steps_of(size, samples=point.samples, epochs=point.epochs, least=point.least)
+    return max(point.least, point.epochs * (point.samples // size))
 
 
 def rates_of_batches(block: Block, point: Point) -> Arrays:

@@ -21,9 +21,8 @@ from verify.claims.trained_networks import (
     SINGLE,
     VGG_16,
     Classifier,
-    lenet_at_start,
+    classifier_at_start,
     pass_cost,
-    vgg_at_start,
     vgg_layers,
 )
 from verify.model import Arrays, Tier
@@ -47,7 +46,7 @@ Floats = NDArray[np.float64]
 @stream_by_stream
 def batches_through_training(rng: Generator, point: Point, device: str) -> Arrays:
     """Top eigenvalues of batches next to every prediction for them, at some times of training."""
-    network = (vgg_at_start if "stages" in point else lenet_at_start)(rng, point, device)
+    network = classifier_at_start(rng, point, device)
     rows = []
     for checkpoint in network.trained(rng, point, point.done):
         network.moved(checkpoint)
