@@ -16,6 +16,7 @@ from simulate.training import optimisers
 from theory import batch_hessian, learning_rates, own_direction
 from verify.claims.drawn_networks import sampled_images, stacked_rows, stream_by_stream
 from verify.claims.granziol2022 import PAPER
+from verify.claims.granziol2022.outliers.outliers import theorem_7_as_our_copy_reads
 from verify.model import Arrays, Tier
 from verify.model.observation import Observation, columns_of
 
@@ -113,13 +114,6 @@ def fluctuation(samples: Any, vectors: Any) -> float:
     """Mean over unit vectors v of mean_i |H_i v|^2 - |mean_i H_i v|^2."""
     pieces = sample_products.algorithm_1_probes(samples, vectors)
     return float(pieces.mean_square.mean() - pieces.square_of_mean.mean())
-
-
-def theorem_7_as_our_copy_reads(eigenvalue: float, variance: float, ratio: Floats) -> Floats:
-    """Threshold sigma^2 (1 + beta), and its double for the edge."""
-    safe = np.where(eigenvalue > variance * (1 + ratio), eigenvalue - ratio * variance, 1.0)
-    outlier = eigenvalue + variance * eigenvalue / safe
-    return np.where(eigenvalue > variance * (1 + ratio), outlier, 2 * variance * (1 + ratio))
 
 
 def formulas(noise: Noise, dim: int, sizes: Sequence[int], total: int) -> Arrays:
@@ -339,31 +333,32 @@ WIDE_STATES = tuple(
 
 STRENGTH = "lambda_1 over s, s^2 = P sigma^2 / b"
 
+MEASURED = {
+    "measured": "mean top eigenvalue of a batch",
+    "broadening": "over that of the data set, lambda_1",
+}
+
+PREDICTED = {
+    "theorem_4": "theorem 4",
+    "theorem_7_read": "theorem 7 as our copy reads",
+    "theorem_7": "theorem 7 repaired",
+    "factor": "information plus noise",
+    "second_order": "second order in the noise",
+    "own_5": "own directions, k = 5",
+    "own_10": "own directions, k = 10",
+    "disjoint": "disjoint batches, 15 Lanczos steps",
+}
+
 BATCH_COLUMNS = columns_of(
     {
-        "measured": "mean top eigenvalue of a batch",
-        "broadening": "over that of the data set, lambda_1",
-        "theorem_4": "theorem 4",
-        "theorem_7_read": "theorem 7 as our copy reads",
-        "theorem_7": "theorem 7 repaired",
-        "factor": "information plus noise",
-        "second_order": "second order in the noise",
-        "own_5": "own directions, k = 5",
-        "own_10": "own directions, k = 10",
-        "disjoint": "disjoint batches, 15 Lanczos steps",
+        **MEASURED,
+        **PREDICTED,
         "strength": STRENGTH,
         "total": "P sigma^2",
         "concentration": "noise along v_1 over P sigma^2",
         "crossover": "P sigma^2 / lambda_1^2, the b where theorem 4 turns",
     },
-    "theorem_4",
-    "theorem_7_read",
-    "theorem_7",
-    "factor",
-    "second_order",
-    "own_5",
-    "own_10",
-    "disjoint",
+    *PREDICTED,
 )
 
 HOW = (
@@ -439,12 +434,7 @@ OBSERVATIONS = (
         ),
         along="batch_size",
         columns=columns_of(
-            {
-                "measured": "mean top eigenvalue of a batch",
-                "broadening": "over that of the data set, lambda_1",
-                "strength": STRENGTH,
-                "theorem_4": "theorem 4 over the measured value",
-            },
+            {**MEASURED, "strength": STRENGTH, "theorem_4": "theorem 4 over the measured value"},
             "theorem_4",
         ),
         replicates=2,

@@ -119,35 +119,32 @@ def _bounds(values: Array, angles: Array, _: Array, steps: int) -> tuple[float, 
 
 
 def _tangent_of_the_ritz_value(values: Array, angles: Array, ritz: Array, steps: int) -> tuple[float, float]:
-    low = values[-1] - _written_out(values[-1], values[-2], values[0], np.tan(ritz[1]), steps)
+    low = values[-1] - _written_out(values[::-1], ritz[1], steps)
     return low, _bounds(values, angles, ritz, steps)[1]
 
 
 def _bottom_as_the_top(values: Array, angles: Array, ritz: Array, steps: int) -> tuple[float, float]:
-    loss = _written_out(values[-1], values[-2], values[0], np.tan(angles[1]), steps)
+    loss = _written_out(values[::-1], angles[1], steps)
     return _bounds(values, angles, ritz, steps)[0], values[0] + loss
 
 
-def _one_degree_more(values: Array, angles: Array, ritz: Array, steps: int) -> tuple[float, float]:
-    return _bounds(values, angles, ritz, steps + 1)
-
-
 def _spread_for_gap(values: Array, angles: Array, _: Array, steps: int) -> tuple[float, float]:
-    tangents = np.tan(angles)
     return (
-        values[-1] - _written_out(values[-1], values[-2], values[0], tangents[1], steps, more=1.0),
-        values[0] - _written_out(values[0], values[1], values[-1], tangents[0], steps, more=1.0),
+        values[-1] - _written_out(values[::-1], angles[1], steps, more=1.0),
+        values[0] - _written_out(values, angles[0], steps, more=1.0),
     )
 
 
-def _written_out(
-    first: float, second: float, last: float, tangent: float, steps: int, more: float = 0.0
-) -> float:
-    """(lambda_1 - lambda_n) tan^2 / c_{k-1}(1 + 2 rho)^2, whatever the tangent is of, with `more` added to rho."""
+def _written_out(values: Array, angle: float, steps: int, more: float = 0.0) -> float:
+    """(lambda_1 - lambda_n) tan^2 / c_{k-1}(1 + 2 rho)^2 of an angle, whatever it is, with `more` added to rho.
+
+    The first eigenvalue is the one at this end.
+    """
     from scipy import special
 
+    first, second, last = values[0], values[1], values[-1]
     rho = (first - second) / (second - last) + more
-    return float((first - last) * (tangent / special.eval_chebyt(steps - 1, 1 + 2 * rho)) ** 2)
+    return float((first - last) * (np.tan(angle) / special.eval_chebyt(steps - 1, 1 + 2 * rho)) ** 2)
 
 
 SPREAD = tuple(0.07 + 0.05 * ((7 * i) % 11) for i in range(30))
@@ -194,7 +191,9 @@ CLAIMS = (
         rivals={
             "tangent of the Ritz value, as our copy reads": _loss(_tangent_of_the_ritz_value),
             "angle and gap of the top at the bottom, as our copy reads": _loss(_bottom_as_the_top),
-            "polynomial of degree k": _loss(_one_degree_more),
+            "polynomial of degree k": _loss(
+                lambda values, angles, ritz, steps: _bounds(values, angles, ritz, steps + 1)
+            ),
             "spread in place of the gap in rho": _loss(_spread_for_gap),
         },
         seconds=0.16,

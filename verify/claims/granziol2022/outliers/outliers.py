@@ -6,6 +6,9 @@ import math
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from simulate.matrices import ensembles, noise, reduced
 from simulate.monte_carlo import Block, Point
 from theory import batch_hessian, outliers
@@ -116,11 +119,6 @@ def _theorem_10(p: Point) -> Any:
     return batch_hessian.batch_overlap(p.eigenvalue, **noise_of_batch(p))
 
 
-def _lemma_11(p: Point) -> float:
-    """The overlap with the threshold at twice the scale, as our copy of eq. (45) reads."""
-    return _theorem_10(p) if p.eigenvalue > 2 * scale(p) else 0.0
-
-
 LEFT_OUT = "largest eigenvalue, first-order noise (mean 0) left out"
 
 WIGNER_CLAIMS = (
@@ -158,7 +156,7 @@ WIGNER_CLAIMS = (
         experiment=WIGNER,
         score="overlap",
         predict=_theorem_10,
-        printed=_lemma_11,
+        printed=lambda p: _theorem_10(p) if p.eigenvalue > 2 * scale(p) else 0.0,
         reads=r"|\phi'_i \phi_i|^2 = 1 - \frac{\sigma_\epsilon^2}{\lambda_1^2} \text{ if } \lambda_1 > 2 "
         r"\sigma_\epsilon,\quad 0 \text{ otherwise}",
         finding="As our copy reads the threshold of Lemma 11 is 2 sigma, where Theorem 10 and Lemma 5 have sigma; at a "
@@ -192,9 +190,11 @@ def _sampled(p: Any) -> Any:
     return batch_hessian.batch_ggn_eigenvalue(p.full_eigenvalue, variance=p.variance, **sizes)
 
 
-def _theorem_7_of_full(p: Any) -> Any:
-    """Theorem 7 as our copy reads, above its threshold, at the same measured eigenvalue."""
-    return p.full_eigenvalue + p.variance * p.full_eigenvalue / (p.full_eigenvalue - _ratio(p) * p.variance)
+def theorem_7_as_our_copy_reads(eigenvalue: Any, variance: float, ratio: Any) -> NDArray[np.float64]:
+    """Threshold sigma^2 (1 + beta), and its double for the edge."""
+    visible = eigenvalue > variance * (1 + ratio)
+    outlier = eigenvalue + variance * eigenvalue / np.where(visible, eigenvalue - ratio * variance, 1.0)
+    return np.where(visible, outlier, 2 * variance * (1 + ratio))
 
 
 ABOVE = (
@@ -218,7 +218,7 @@ WISHART_CLAIM = Claim(
     score="batch",
     inputs={"full_eigenvalue": 4.4},
     predict=_sampled,
-    printed=_theorem_7_of_full,
+    printed=lambda p: theorem_7_as_our_copy_reads(p.full_eigenvalue, p.variance, _ratio(p)),
     reads=ABOVE,
     finding="For batches of a data set Theorem 7 is too high, even at full batch, because it adds the mean of "
     "the noise, which they do not have. In the model of Eqs 14 and 15 a batch gains the mean sigma^2 of the noise.",
@@ -284,11 +284,6 @@ def _each_spike(p: Point) -> Any:
     return outliers.additive_wigner(p.spikes, sigma=p.sigma).eigenvalue
 
 
-def _appendix_a2(p: Point) -> Any:
-    """The outlier, below with the threshold -2 sigma of our copy."""
-    return -2 * p.sigma if -2 * p.sigma <= p.spikes < 0 else _each_spike(p)
-
-
 OUTLIERS_CLAIMS = (
     Claim(
         id="granziol2022/several-spikes",
@@ -304,7 +299,7 @@ OUTLIERS_CLAIMS = (
         along="spikes",
         axis="spikes",
         predict=_each_spike,
-        printed=_appendix_a2,
+        printed=lambda p: -2 * p.sigma if -2 * p.sigma <= p.spikes < 0 else _each_spike(p),
         reads=r"\text{The same proof also holds for } \lambda_P < -2 \sigma_\epsilon",
         finding="As our copy reads the proof for the bottom needs a spike below -2 sigma; Lemma 5 has -sigma. A spike "
         "of -1.5 sigma has an outlier.",
