@@ -37,44 +37,6 @@ from verify.model.inventory import Entry, Paper, Status
 from verify.model.observation import Observation
 from verify.results import InventoryRow
 
-__all__ = [
-    "KNOWN",
-    "OURS",
-    "OWN",
-    "PAPER",
-    "Only",
-    "admit",
-    "admit_observations",
-    "alpha",
-    "claim_topics",
-    "claims",
-    "count_statements",
-    "covered",
-    "derivations",
-    "docs",
-    "entries",
-    "entry_of",
-    "families",
-    "folders",
-    "ids",
-    "in_order",
-    "in_statement",
-    "intervals",
-    "inventory",
-    "observations",
-    "paper_ids",
-    "papers",
-    "papers_with",
-    "require_papers",
-    "rooms",
-    "select",
-    "select_observations",
-    "symbols",
-    "tier_of",
-    "whose",
-    "whose_claim",
-]
-
 GROUP = "losscurv.claims"
 """Entry points: the id of a paper, and the module or package that holds its PAPER, ENTRIES and claims."""
 
@@ -114,16 +76,6 @@ DERIVATIVE = re.compile(r"\\frac\{d(?=[ }\\])(.*?)\}\{d(?=[ \\])")
 
 PAPER, KNOWN, OURS = "paper", "known elsewhere", "ours"
 """Origins of a statement: a paper states it, others have shown it, or neither."""
-
-ORDER = (
-    Status.JUDGED,
-    Status.PARTLY,
-    Status.OBSERVED,
-    Status.DEFINITION,
-    Status.OPEN,
-    Status.NOT_CHECKABLE,
-)
-"""Statuses in the order of the count, judged ones first."""
 
 
 # --- what there is
@@ -378,7 +330,7 @@ def count_statements(inventory: Sequence[InventoryRow]) -> dict[str, int]:
     The command line, the page and the README all give these numbers.
     """
     counts = Counter(entry.status for entry in inventory if not entry.ours)
-    return {status.value: counts[status] for status in ORDER if counts[status]}
+    return {status.value: counts[status] for status in Status if counts[status]}
 
 
 def whose_claim(claim: AnyClaim) -> str:
