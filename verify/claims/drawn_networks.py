@@ -14,7 +14,6 @@ from numpy.random import Generator
 
 from simulate import data, networks, objectives
 from simulate.monte_carlo import Block, Point
-from simulate.perceptrons import curvature
 from verify.model import Arrays, Simulator
 
 ROUNDING = "an exact identity in float64"
@@ -65,14 +64,6 @@ def bias_free_objective(weights: Any, x: Any, labels: Any, activation: str = "re
 
     logits = partial(networks.mlp_logits, activation=activation)
     return objectives.Objective(logits, (x, labels), nn.CrossEntropyLoss(), parameters=weights)
-
-
-def in_closed_form(weights: Any, x: Any, labels: Any) -> Any:
-    """A ReLU network in all its parameters: derivatives in closed form, without automatic differentiation."""
-    import torch
-
-    size = sum(weight.numel() for weight in weights)
-    return curvature.ProjectedMlp(weights, x, labels, torch.eye(size, dtype=torch.float64))
 
 
 RESOLVED = 1e-10

@@ -320,9 +320,7 @@ def _many_digits(logits: Array) -> float:
         z = [mpmath.mpf(x) for x in logits]
         weights = [mpmath.exp(x - max(z)) for x in z]
         total = mpmath.fsum(weights)
-        p = [w / total for w in weights]
-        s2, s3 = (mpmath.fsum(x**n for x in p) for n in (2, 3))
-        return float((1 - s2) / mpmath.sqrt(s2 - 2 * s3 + s2**2))
+        return float(mpmath.sqrt(_gamma_squared([w / total for w in weights])))
 
 
 PLATEAU = Identity(

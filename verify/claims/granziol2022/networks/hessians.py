@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 from simulate import networks, operators
 from simulate.monte_carlo import Point
-from simulate.perceptrons import per_sample, trained as trained_perceptrons
+from simulate.perceptrons import curvature, per_sample, trained as trained_perceptrons
 from theory import softmax
 from theory.batch_hessian import ranks
 from verify.claims.drawn_networks import (
@@ -22,7 +22,6 @@ from verify.claims.drawn_networks import (
     Violation,
     bias_free_objective,
     bias_free_on_images,
-    in_closed_form,
     on_noise,
     rank_of,
 )
@@ -46,8 +45,11 @@ def _probabilities(logits: Array) -> Array:
 
 def split_terms(rng: Generator, point: Point) -> Arrays:
     """Hessian of the mean loss by its products; its two terms from closed derivatives of the logits."""
+    import torch
+
     weights, x, labels = bias_free_on_images(rng, point)
-    net = in_closed_form(weights, x, labels)
+    every = torch.eye(sum(weight.numel() for weight in weights), dtype=torch.float64)
+    net = curvature.ProjectedMlp(weights, x, labels, every)
     logits, jacobian, second = (np.asarray(d) for d in (net.logits, net.jacobian, net.second_derivatives))
     p, hot = _probabilities(logits), np.eye(logits.shape[1])[labels]
     gauss_newton = np.einsum("nkp,nkl,nlq->pq", jacobian, softmax.covariance(p), jacobian) / len(p)
@@ -262,12 +264,6 @@ GAUSS_NEWTON_CLAIMS = (
 )
 
 
-def _relative(actual: Array, expected: Array) -> float:
-    """Largest difference relative to the largest entry."""
-    scale = float(np.abs(expected).max(initial=0.0)) or 1.0
-    return float(np.abs(actual - expected).max(initial=0.0)) / scale
-
-
 # --- ReLU networks as sums over paths: eqs. (17) and (19) -----------------------------------------------------
 
 
@@ -322,8 +318,9 @@ def _against(
 ) -> Violation:
     def violation(rng: Generator, point: Point) -> float:
         weights, x, _ = on_noise(rng, point.widths, point.samples)
-        matrices = [weight.numpy() for weight in weights]
-        return _relative(np.stack([formula(matrices, sample) for sample in x]), expected(weights, x))
+        matrices, known = [weight.numpy() for weight in weights], expected(weights, x)
+        found = np.stack([formula(matrices, sample) for sample in x])
+        return float(np.abs(found - known).max()) / (float(np.abs(known).max()) or 1.0)
 
     return violation
 
@@ -490,16 +487,13 @@ def _sharp_bound(widths: tuple[int, ...]) -> int:
     return min(ranks.sample_rank_bound(widths[1:], biases=False), _copy_bound(widths))
 
 
-def _hessians(rng: Generator, point: Point, activation: str = "relu") -> Any:
-    weights, x, labels = on_noise(rng, point.widths, point.samples)
-    return per_sample.hessians(*per_sample.flattened(weights), x, labels, activation)
-
-
 def _of_samples(bound: Callable[[Point], int]) -> Violation:
     """Return the excess of the rank of a sample's Hessian over a bound."""
 
     def violation(rng: Generator, point: Point) -> float:
-        return max(0, max(map(rank_of, _hessians(rng, point, point.activation))) - bound(point))
+        weights, x, labels = on_noise(rng, point.widths, point.samples)
+        found = per_sample.hessians(*per_sample.flattened(weights), x, labels, point.activation)
+        return max(0, max(map(rank_of, found)) - bound(point))
 
     return violation
 
