@@ -14,12 +14,12 @@ from numpy.random import Generator
 
 from simulate import data, networks, objectives
 from simulate.monte_carlo import Block, Point
+from verify.claims import Array
 from verify.model import Arrays, Simulator
 
 ROUNDING = "an exact identity in float64"
 COUNTS = "counts, which differ by one at least"
 
-Array = np.ndarray[Any, Any]
 Violation = Callable[[Generator, Point], float]
 
 

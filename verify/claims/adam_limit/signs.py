@@ -9,7 +9,8 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point, fixture
 from theory.learning_rates import adam
-from verify.claims.noise_scale.quadratics import Floats, best_step
+from verify.claims import Floats
+from verify.claims.noise_scale.quadratics import best_step
 from verify.model import Arrays, Claim, Experiment, Verdict, as_stated, out_of_scope
 
 LI = "Li et al. (2024), arXiv 2405.14578"

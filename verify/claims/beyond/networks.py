@@ -14,6 +14,7 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import own_direction as measured, per_sample, sample_products, trained
 from simulate.training import optimisers
 from theory import batch_hessian, learning_rates, own_direction
+from verify.claims import Floats
 from verify.claims.drawn_networks import sampled_images, stacked_rows, stream_by_stream
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.outliers import theorem_7_as_our_copy_reads
@@ -21,8 +22,6 @@ from verify.model import Arrays, Tier
 from verify.model.observation import Observation, columns_of
 
 HIDDEN = 8
-
-Floats = NDArray[np.float64]
 
 
 class Noise(NamedTuple):

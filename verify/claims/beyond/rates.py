@@ -7,19 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, lyapunov, optimisers, stacks, trial_training
 from theory import learning_rates
 from theory.finite_size import wishart_edge
+from verify.claims import Array
 from verify.claims.adam_limit.scaling import CLAIMS as ADAM
 from verify.claims.granziol2022.rates.rates import CLAIMS as RATES
 from verify.judging.families import by_name, one, ratio
 from verify.model import KNOWN, OURS, Arrays, ExactProperty, StatisticalProperty
 from verify.model.domains import Between, Domain, Either, OneOf
-
-Array = NDArray[Any]
 
 
 class Rates(NamedTuple):

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, lyapunov, stacks
 from theory.learning_rates import edge_of_stability
+from verify.claims import Array
 from verify.claims.trained_networks import (
     SINGLE,
     all_samples,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 COHEN = "Cohen, Kaur, Li, Kolter and Talwalkar (2021), arXiv 2103.00065"
 CHEMNITZ = "Chemnitz and Engel (2024), arXiv 2407.20209"
 
-Array = NDArray[Any]
 StartAndImages: TypeAlias = "tuple[list[Tensor], grids.TrainingSets]"
 
 BATCHES = 5

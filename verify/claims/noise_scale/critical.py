@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
 from simulate.training import grids, stacks
 from theory.learning_rates import noise_scale
+from verify.claims import Floats
 from verify.claims.noise_scale.networks import gradients_of_samples
 from verify.claims.noise_scale.quadratics import MCCANDLISH
 from verify.claims.trained_networks import (
@@ -27,7 +27,6 @@ from verify.model import KNOWN, Arrays, Claim, Experiment, Identity, Kind, NoThe
 if TYPE_CHECKING:
     from torch import Tensor
 
-Floats = NDArray[np.float64]
 
 ZHANG = "Zhang et al. (2025), arXiv 2410.21676v4"
 

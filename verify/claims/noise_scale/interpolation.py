@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point
 from simulate.training import optimisers
 from theory.learning_rates import noise_scale
+from verify.claims import Floats
 from verify.claims.drawn_networks import stream_by_stream
 from verify.model import Arrays, Claim, ExactProperty, Experiment, as_stated
 from verify.model.domains import Between, Domain
 
 MA = "Ma, Bassily and Belkin (2018), arXiv 1712.06559"
 MULAYOFF = "Mulayoff and Michaeli (2024), arXiv 2306.07850"
-
-Floats = NDArray[np.float64]
 
 
 def eigenvalues_of(p: Any) -> Floats:

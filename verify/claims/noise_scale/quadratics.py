@@ -7,10 +7,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point, fixture
 from theory.learning_rates import noise_scale
+from verify.claims import Floats
 from verify.model import Arrays, Claim, Experiment
 
 if TYPE_CHECKING:
@@ -70,8 +70,6 @@ def best_step(hessian: Tensor, weights: Tensor, steps: Tensor) -> Lowest:
 
 
 MCCANDLISH = "McCandlish, Kaplan and Amodei (2018), arXiv 1812.06162"
-
-Floats = NDArray[np.float64]
 
 
 class Quadratic(NamedTuple):

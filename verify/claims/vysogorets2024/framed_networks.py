@@ -8,16 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate import data, networks
 from simulate.modules import projected_network
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
 from theory import zone
+from verify.claims import Floats
 from verify.claims.drawn_networks import sampled_images
-
-Floats = NDArray[np.float64]
 
 
 def of_digits(**sizes: Any) -> Point:

@@ -9,19 +9,17 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate import data, networks, objectives
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
 from simulate.training import learnable_rates
+from verify.claims import Floats
 from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import of_digits
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Tier
 from verify.model.observation import Observation, columns_of
-
-Floats = NDArray[np.float64]
 
 # --- many initialisations ------------------------------------------------------------------------------------
 

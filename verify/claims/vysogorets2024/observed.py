@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate.modules import homogeneous, logit_kernel, projected_network
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, gram_excess
 from theory import gauss_newton, softmax
+from verify.claims import Floats
 from verify.claims.drawn_networks import stacked_rows, stream_by_stream
 from verify.claims.trained_networks import VGG_16, classifier_at_start, pass_cost, vgg_layers
 from verify.claims.vysogorets2024 import PAPER, framed_networks
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from simulate.modules.homogeneous import Homogeneous
-
-Floats = NDArray[np.float64]
 
 
 # --- agreement of theory with networks -------------------------------------------------------------------------

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point
 from theory import derivations, gauss_newton, softmax
+from verify.claims import Array
 from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
 from verify.model import (
@@ -24,8 +24,6 @@ from verify.model import (
     out_of_scope,
 )
 from verify.model.domains import Between, Either, Many, OneOf
-
-Array = NDArray[Any]
 
 
 def covariances(p: Array) -> Array:

@@ -13,6 +13,7 @@ from simulate import networks
 from simulate.monte_carlo import Point
 from simulate.perceptrons import confident, curvature, full_space
 from theory import gauss_newton, zone
+from verify.claims import Floats
 from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.trained_networks import RARE
 from verify.claims.vysogorets2024 import PAPER, framed_networks
@@ -53,7 +54,7 @@ def criterion(rng: Generator, point: Point, device: str) -> Arrays:
     return found
 
 
-def _share(net: Any, alphas: NDArray[np.float64]) -> Any:
+def _share(net: Any, alphas: Floats) -> Any:
     ratio, excess = framed_networks.log_ratio_and_excess(net, alphas)
     return np.mean((ratio > 0) == (excess > 1))
 
@@ -406,7 +407,7 @@ def _lead(own: Any, others: Any) -> float:
     return smallest[0] - smallest.mean()
 
 
-def _upper_edge(rng: Generator, weights: Any, frame: Any, x: NDArray[np.float64]) -> float:
+def _upper_edge(rng: Generator, weights: Any, frame: Any, x: Floats) -> float:
     """Read off with as many samples near a tie as it takes to reach down to it."""
     samples = len(x)
     labels = rng.integers(0, len(weights[-1]), samples)

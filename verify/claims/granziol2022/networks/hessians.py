@@ -14,11 +14,11 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, per_sample, trained as trained_perceptrons
 from theory import softmax
 from theory.batch_hessian import ranks
+from verify.claims import Array
 from verify.claims.drawn_networks import (
     COUNTS,
     FINELY_RESOLVED,
     ROUNDING,
-    Array,
     Violation,
     bias_free_objective,
     bias_free_on_images,

@@ -10,7 +10,8 @@ from numpy.random import Generator
 from simulate import lanczos
 from simulate.monte_carlo import Point
 from theory import lanczos_bounds
-from verify.claims.drawn_networks import Array, Violation
+from verify.claims import Array
+from verify.claims.drawn_networks import Violation
 from verify.claims.granziol2022 import PAPER
 from verify.model import (
     ExactProperty,

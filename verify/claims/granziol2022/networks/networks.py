@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate.matrices import populations
 from simulate.monte_carlo import Point
 from simulate.perceptrons import own_direction as measured, per_sample, sample_products
 from theory import batch_hessian, own_direction
+from verify.claims import Floats
 from verify.claims.beyond import networks
 from verify.claims.beyond.networks import (
     Noise,
@@ -172,9 +172,6 @@ NETWORKS_CLAIMS = (
         },
     ),
 )
-
-
-Floats = NDArray[np.float64]
 
 
 def _matrices(network: tuple[Any, ...], matrix: str) -> Floats:

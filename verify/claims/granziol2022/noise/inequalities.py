@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, Point
 from theory import batch_hessian
 from theory.batch_hessian import ranks
 from theory.rmt import Semicircle
+from verify.claims import Array
 from verify.claims.granziol2022 import PAPER
 from verify.claims.trained_networks import VGG_16
 from verify.model import (
@@ -29,8 +29,6 @@ from verify.model import (
     misprint,
 )
 from verify.model.domains import Between, Domain, OneOf
-
-Array = NDArray[Any]
 
 ROUNDING = "exact; a few roundings of an eigensolver in float64"
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
 from theory import loss_change, rmt
+from verify.claims import Array
 from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.granziol2022 import PAPER
 from verify.model import (
@@ -26,8 +26,6 @@ from verify.model import (
     misprint,
     out_of_scope,
 )
-
-Array = NDArray[Any]
 
 # --- bounds: Jensen's inequality ----------------------------------------------------------------------------
 

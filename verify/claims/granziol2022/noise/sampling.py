@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, Point
 from theory import batch_hessian
 from theory.rmt import Semicircle
+from verify.claims import Array
 from verify.claims.granziol2022 import PAPER
 from verify.model import (
     Arrays,
@@ -26,8 +26,6 @@ from verify.model import (
     misprint,
     out_of_scope,
 )
-
-Array = NDArray[Any]
 
 # --- eqs. (4) and (5): the noise, sample by sample -----------------------------------------------------------
 

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate.matrices import ensembles, noise, reduced
 from simulate.monte_carlo import Block, Point
 from theory import batch_hessian, outliers
 from theory.batch_hessian import low_rank_noise
+from verify.claims import Floats
 from verify.claims.granziol2022 import PAPER
 from verify.judging.families import one
 from verify.model import (
@@ -190,7 +190,7 @@ def _sampled(p: Any) -> Any:
     return batch_hessian.batch_ggn_eigenvalue(p.full_eigenvalue, variance=p.variance, **sizes)
 
 
-def theorem_7_as_our_copy_reads(eigenvalue: Any, variance: float, ratio: Any) -> NDArray[np.float64]:
+def theorem_7_as_our_copy_reads(eigenvalue: Any, variance: float, ratio: Any) -> Floats:
     """Threshold sigma^2 (1 + beta), and its double for the edge."""
     visible = eigenvalue > variance * (1 + ratio)
     outlier = eigenvalue + variance * eigenvalue / np.where(visible, eigenvalue - ratio * variance, 1.0)

@@ -9,16 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from theory import outliers, rmt
 from theory.rmt import MarchenkoPastur, Semicircle
+from verify.claims import Array
 from verify.claims.granziol2022 import PAPER
 from verify.model import Arrays, Claim, Experiment, Identity, as_stated, misprint
-
-Array = NDArray[Any]
 
 Law = Semicircle | MarchenkoPastur
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import grids, rules, stacks, trial_training
+from verify.claims import Array
 from verify.claims.trained_networks import classifier_at_start, perceptrons_drawn, training_sets
 
 if TYPE_CHECKING:
     import torch
 
-Array = NDArray[Any]
 
 FACTOR = math.sqrt(2)
 """Ratio of successive tried rates."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate import eigenvalues, objectives, operators
 from simulate.modules import hessian_variance, sample_directions
@@ -36,8 +35,6 @@ TOLERANCE = 0.01
 
 BATCHES = 10
 """Batches of each size, as in section 8.2."""
-
-Floats = NDArray[np.float64]
 
 
 # --- batches through training: figures 8 and 9 ---------------------------------------------------------------
