@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,11 +21,14 @@ from verify.claims.karakida2019.wide_networks import (
     lazy_network_of,
     network_of,
     one_network,
+    power_of_width,
     setting,
     wide,
     width_by_width,
 )
 from verify.model import Arrays, Claim, Experiment, Kind, NoTheory
+
+RATIOS = (1.25, 0.75, 1.5)
 
 # --- order parameters of two networks ------------------------------------------------------------------------
 
@@ -73,7 +75,7 @@ PAIRS = Experiment(
             depth=3,
             widths=(16, 32, 64, 128, 256),
             networks=(3, 4, 1, 1, 1),
-            ratios=(1.25, 0.75, 1.5),
+            ratios=RATIOS,
             samples=10,
             outputs=9,
         ),
@@ -117,7 +119,7 @@ FRESH = Experiment(
     id="karakida2019/fresh-weights",
     replicate="one network with its inputs, and other weights",
     simulate=fresh_weights,
-    points=(law("erf", 2.7, 0.6, depth=3, width=576, ratios=(1.25, 0.75, 1.5), samples=8, outputs=5),),
+    points=(law("erf", 2.7, 0.6, depth=3, width=576, ratios=RATIOS, samples=8, outputs=5),),
     budget=3072,
     seconds=1.3,
 )
@@ -154,8 +156,6 @@ INDEPENDENCE = wide(
 
 
 # --- growth and value of what is behind the bounds ------------------------------------------------------------
-
-RATIOS = (1.25, 0.75, 1.5)
 
 
 def _setting(p: Point) -> dict[str, Any]:
@@ -217,13 +217,6 @@ def _bound(p: Point, name: str, width: int, samples: int) -> float:
     return getattr(mean_subtraction.mean_subtracted_statistics(**_setting(p), **size), name)
 
 
-def _growth_of_upper(p: Point) -> float:
-    """Power of the width by which the upper bound grows from the narrowest network to the widest, T = M / rho."""
-    widths = p.widths[0], p.widths[-1]
-    narrow, wide = (_bound(p, "upper", width, round(width / p.rho)) for width in widths)
-    return math.log(wide / narrow) / math.log(widths[1] / widths[0])
-
-
 def _lower(p: Point) -> float:
     """Lower bound over the mean of the eigenvalues that are not zero."""
     mean = mean_subtraction.mean_subtracted_largest(**_setting(p), width=p.width, samples=p.samples)
@@ -258,7 +251,7 @@ CLAIMS = (
         "eigenvalue grows like its root.",
         experiment=BOUNDS,
         score="root_of_squares",
-        predict=_growth_of_upper,
+        predict=lambda p: power_of_width(p, lambda width: _bound(p, "upper", width, round(width / p.rho))),
         margin=0.1,
         rivals={"q* = 1/4": lambda _: 0.75, "q* = 0": lambda _: 1.0, "as the eigenvalue": lambda _: 0.0},
         quantity="upper bound of the largest eigenvalue after mean subtraction",

@@ -249,18 +249,9 @@ def _kappas(p: Point) -> fisher.Kappas:
     return fisher.kappas(**setting(p), width_ratios=p.ratios)
 
 
-def _kappa1(p: Point) -> float:
-    """Entry for one sample in place of two: alpha times kappa1, with the biases."""
-    return _kappas(p).alpha * _kappas(p).kappa1 + float(_moments(p).q_tilde_t.sum()) / p.width
-
-
-def _biases(p: Point) -> float:
-    return float(_moments(p).q_tilde_st.sum()) / p.width
-
-
-def _kappa2(p: Point) -> float:
-    """Entry for two samples by the theory: alpha times kappa2, with the biases."""
-    return _kappas(p).alpha * _kappas(p).kappa2 + _biases(p)
+def _biases(p: Point, name: str = "q_tilde_st") -> float:
+    """Part of an entry of the Gram matrix, for two samples or for one."""
+    return float(getattr(_moments(p), name).sum()) / p.width
 
 
 def _sum(p: Point, backward: np.ndarray, forward: np.ndarray, ratios: Any = None) -> float:
@@ -293,13 +284,13 @@ UNEVEN_CLAIM = wide(
     "weighted by the width below.",
     experiment=UNEVEN,
     score="off_diagonal",
-    predict=_kappa2,
+    predict=lambda p: _kappas(p).alpha * _kappas(p).kappa2 + _biases(p),
     printed=lambda p: _sum(p, _same_layer(p), _moments(p).q_hat_st),
     reads=r"\kappa_2 = \sum_{l=1}^{L} \frac{\alpha_{l-1}}{\alpha} \hat q_{st}^l\, \hat q_{st}^{l-1}",
     finding=LOST_TILDE,
     margin_reason=LINEAR,
     rivals={
-        "kappa1": _kappa1,
+        "kappa1": lambda p: _kappas(p).alpha * _kappas(p).kappa1 + _biases(p, "q_tilde_t"),
         "hidden layers as wide as M": _rewidened(lambda p: (p.ratios[0], *(1.0 for _ in p.ratios[1:]))),
         "width of the layer above": _rewidened(lambda p: (*p.ratios[1:], p.outputs / p.width)),
         "last layer dropped": _rewidened(lambda p: (*p.ratios[:-1], 0.0)),

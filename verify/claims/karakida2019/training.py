@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,7 @@ from verify.claims.karakida2019.wide_networks import (
     lazy_network_of,
     limit,
     network_of,
+    power_of_width,
     setting,
     small_network,
     width_by_width,
@@ -200,13 +200,6 @@ THOUSAND_SAMPLES = Experiment(
 )
 
 
-def _growth_of_mean(p: Any) -> float:
-    """Power of the width by which eq. (17) takes the narrowest network to the widest."""
-    ends = p.widths[0], p.widths[-1]
-    narrow, wide = (fisher.mean_subtracted_largest(**setting(p, "samples"), width=width) for width in ends)
-    return math.log(wide / narrow) / math.log(ends[1] / ends[0])
-
-
 LIMIT_CLAIMS = (
     limit(
         id="karakida2019/line",
@@ -239,7 +232,9 @@ LIMIT_CLAIMS = (
         experiment=FIXED_SAMPLES,
         score="largest",
         terms=(0.5,),
-        predict=_growth_of_mean,
+        predict=lambda p: power_of_width(
+            p, lambda width: fisher.mean_subtracted_largest(**setting(p, "samples"), width=width)
+        ),
         margin=0.2,
         rivals={"of the upper bound": lambda _: 0.5, "as for T = O(M)": lambda _: 0.0},
         quantity="largest eigenvalue after mean subtraction",
@@ -280,13 +275,19 @@ def with_subtraction(block: Block, point: Point) -> Arrays:
 
 
 def _recovered(block: Block, point: Point, times: tuple[float, ...], **how: Any) -> Any:
-    import torch
-
-    student, targets = student_and_targets(block, point, point.width)
-    limits = 2 / wide_training.sharpness(student, point.activation, **how)
-    rates = limits[:, None] * torch.tensor(times, dtype=limits.dtype, device=limits.device)
-    run = wide_training.descend(student, point.activation, targets, rates=rates, steps=point.steps, **how)
+    run, *_ = _descents(block, point, point.width, times, **how)
     return (run.final < run.losses[..., 0]).double()
+
+
+def _descents(
+    block: Block, point: Point, width: int, times: tuple[float, ...], **how: Any
+) -> tuple[Any, ...]:
+    """Training at multiples of the realised limits, these limits, and the networks with what they are to learn."""
+    student, targets = student_and_targets(block, point, width)
+    limits = 2 / wide_training.sharpness(student, point.activation, **how)
+    rates = limits[:, None] * limits.new_tensor(times)
+    run = wide_training.descend(student, point.activation, targets, rates=rates, steps=point.steps, **how)
+    return run, limits, student, targets
 
 
 ABOVE = Experiment(
@@ -371,13 +372,8 @@ GRAY = 1000.0
 @width_by_width
 def figure_2(block: Block, point: Point, width: int) -> Arrays:
     """Realised limit, drawn line, rate where explosions begin, and how training ends."""
-    import torch
-
-    student, targets = student_and_targets(block, point, width)
     how: dict[str, Any] = {"subtracted": point.subtracted}
-    limits = 2 / wide_training.sharpness(student, point.activation, **how)
-    rates = limits[:, None] * torch.tensor(TRIED, dtype=limits.dtype, device=limits.device)
-    run = wide_training.descend(student, point.activation, targets, rates=rates, steps=point.steps, **how)
+    run, limits, student, targets = _descents(block, point, width, TRIED, **how)
     lower, upper = (limits * times for times in SEARCHED)
     how |= {"lower": lower, "upper": upper, "steps": point.searched, "halvings": 6}
     critical = wide_training.critical_rates(student, point.activation, targets, **how).lower

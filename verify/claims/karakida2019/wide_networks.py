@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cache, partial, wraps
 from typing import Any
@@ -122,6 +123,12 @@ def statistics_of(p: Any, **changed: Any) -> fisher.FisherStatistics:
 def _statistics(**known: Any) -> fisher.FisherStatistics:
     """Looked up at every look at the replicates."""
     return fisher.eigenvalue_statistics(**known, finite_width=True)
+
+
+def power_of_width(p: Any, value: Callable[[int], float]) -> float:
+    """Power of the width by which a value grows from the narrowest network of a point to the widest."""
+    narrow, wide = p.widths[0], p.widths[-1]
+    return math.log(value(wide) / value(narrow)) / math.log(wide / narrow)
 
 
 def parameters_of(p: Any) -> int:
