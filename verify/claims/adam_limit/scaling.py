@@ -159,11 +159,6 @@ KEPT = Experiment(
 )
 
 
-def _share_left(p: Any) -> float:
-    """Share of what an average held that is left `lag` samples later."""
-    return 2.0 ** -float(p.lag / adam.half_life(p.second, batch_size=p.known))
-
-
 MOMENTS = r"\eta \to \sqrt{\kappa}\, \eta,\ 1 - \beta \to \kappa (1 - \beta),\ \epsilon \to \epsilon / \sqrt{\kappa}"
 
 SCALING_CLAIMS = (
@@ -230,7 +225,8 @@ SCALING_CLAIMS = (
         experiment=KEPT,
         kind=Kind.RATIO,
         score=("product", "square"),
-        predict=_share_left,
+        # the share of what an average held that is left `lag` samples later
+        predict=lambda p: 2.0 ** -float(p.lag / adam.half_life(p.second, batch_size=p.known)),
         margin=0.03,
         margin_reason="exact for an average that has settled",
         rivals={

@@ -16,6 +16,7 @@ from verify.claims.edge.networks import (
     WITHIN,
     StartAndImages,
     curvature_watch,
+    edge_at,
     late_mean,
     start_and_images,
     trained_and_watched,
@@ -169,10 +170,6 @@ PILOT = (
 )
 
 
-def _edge(p: Any) -> Any:
-    return edge_of_stability.edge(p.rate)
-
-
 BLOG = "Beneventano (2026), Edge of (stochastic) stability made simple, part II"
 
 NOISE: dict[str, Any] = {
@@ -230,13 +227,13 @@ CLAIMS = (
         "over the rate, within a fifth.",
         experiment=CHANGED,
         score="along",
-        predict=_edge,
+        predict=edge_at,
         margin=0.2,
         margin_reason="the paper names no accuracy; half of what the change adds",
         pilot=PILOT,
         rivals={
-            "where the change has put it": lambda p: (1.45 if p.first_size == 16 else 1.1) * _edge(p),
-            "half of it": lambda p: _edge(p) / 2,
+            "where the change has put it": lambda p: (1.45 if p.first_size == 16 else 1.1) * edge_at(p),
+            "half of it": lambda p: edge_at(p) / 2,
         },
         quantity="batch sharpness, mean over time",
     ),

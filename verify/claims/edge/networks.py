@@ -256,7 +256,8 @@ PILOT = (
 )
 
 
-def _edge(p: Any) -> Any:
+def edge_at(p: Any) -> Any:
+    """Largest eigenvalue at which the rate of a point is at the edge."""
     return edge_of_stability.edge(p.rate)
 
 
@@ -264,12 +265,12 @@ FIFTH = "a fifth tells the quantities at issue from each other"
 LEVEL: dict[str, Any] = {
     "experiment": SOME,
     "along": "rate",
-    "predict": _edge,
+    "predict": edge_at,
     "margin": 0.2,
     "pilot": PILOT,
     "rivals": {
         "one level for all rates": lambda _: edge_of_stability.edge(min(SMALL["rate"])),
-        "half of it": lambda p: _edge(p) / 2,
+        "half of it": lambda p: edge_at(p) / 2,
     },
 }
 

@@ -105,7 +105,7 @@ def one_step(block: Block, point: Point) -> Arrays:
     return {"rate": found.rate, "decrease": weights @ hessian @ weights / 2 - found.loss}
 
 
-def _setting(p: Any, *, replacement: bool = False) -> dict[str, Any]:
+def _setting(p: Any) -> dict[str, Any]:
     """Arguments of the formulas, from the population of a point."""
     loss = noisy_quadratic(p.samples, p.dim, p.isotropic)
     g = loss.gradients.mean(0)
@@ -114,7 +114,7 @@ def _setting(p: Any, *, replacement: bool = False) -> dict[str, Any]:
         "curvature": g @ loss.hessian @ g,
         "noise": np.trace(loss.hessian @ np.cov(loss.gradients.T)),
         "batch_size": p.batch_size,
-        "dataset_size": np.inf if replacement else p.samples,
+        "dataset_size": p.samples,
     }
 
 

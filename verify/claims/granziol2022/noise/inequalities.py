@@ -288,14 +288,17 @@ def vgg_16(_: Generator, point: Point) -> Arrays:
     parameters = sum(w.numel() for layer in layers for w in layer.parameters())
     by_hand = sum((9 * a + 1) * b for a, b in pairwise((3, *CHANNELS)))
     by_hand += sum((a + 1) * b for a, b in pairwise((CHANNELS[-1], *head)))
-    bound = 4 * point.classes
+
+    def degeneracy(units: int, inputs: int = image.numel()) -> float:
+        return 1 - 4 * point.classes * (units + inputs) / parameters
+
     return {
-        "counted": 1 - bound * (units + image.numel()) / parameters,
+        "counted": degeneracy(units),
         "by hand": 1 - ranks.sample_rank_bound_of_paths(3 * SIDE**2, (*CHANNELS, *head)) / by_hand,
         "as our copy reads": 1 - 577600 / 1.6e7,
-        "one colour": 1 - bound * (units + SIDE**2) / parameters,
-        "head of ImageNet": 1 - bound * (sum(CHANNELS) + 4096 + 4096 + 1000 + image.numel()) / parameters,
-        "every position": 1 - bound * (positions + image.numel()) / parameters,
+        "one colour": degeneracy(units, SIDE**2),
+        "head of ImageNet": degeneracy(sum(CHANNELS) + 4096 + 4096 + 1000),
+        "every position": degeneracy(positions),
     }
 
 

@@ -191,13 +191,6 @@ def _theorem_4(p: Any, eigenvalue: Any, batch_size: float, dataset_size: float) 
     return batch_hessian.batch_eigenvalue(eigenvalue, sigma=p.sigma, **sizes)
 
 
-def _composed(p: Any) -> Any:
-    """Eigenvalue of a batch, from the true one that the measured eigenvalue of the full matrix implies."""
-    return batch_hessian.composed_batch_eigenvalue(
-        p.full_eigenvalue, sigma=p.sigma, dim=p.dim, batch_size=p.samples[0], dataset_size=p.samples[1]
-    )
-
-
 TRUE_RISK_CLAIMS = (
     Claim(
         id="granziol2022/composed-noise",
@@ -211,7 +204,10 @@ TRUE_RISK_CLAIMS = (
         experiment=NESTED,
         score="batch",
         inputs={"full_eigenvalue": 5.007},
-        predict=_composed,
+        # from the true eigenvalue that the measured one of the full matrix implies
+        predict=lambda p: batch_hessian.composed_batch_eigenvalue(
+            p.full_eigenvalue, sigma=p.sigma, dim=p.dim, batch_size=p.samples[0], dataset_size=p.samples[1]
+        ),
         printed=lambda p: _theorem_4(p, p.full_eigenvalue, *p.samples),
         reads=r"\lambda'_1 = \lambda_1 + \frac Pb \frac{\sigma_\epsilon^2}{\lambda_1} \text{ if } \lambda_1 > "
         r"\sqrt{\tfrac Pb} \sigma_\epsilon",

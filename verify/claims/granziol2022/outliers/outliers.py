@@ -104,10 +104,13 @@ def scale(p: Point, batch_size: float = 0) -> float:
     return p.sigma * math.sqrt(p.dim * (1 / (batch_size or p.batch_size) - 1 / p.dataset_size))
 
 
+def _sizes(p: Any, batch_size: float = 0) -> dict[str, Any]:
+    return {"dim": p.dim, "batch_size": batch_size or p.batch_size, "dataset_size": p.dataset_size}
+
+
 def noise_of_batch(p: Any, batch_size: float = 0) -> dict[str, Any]:
     """Arguments of theorems 4 and 10 other than the eigenvalue."""
-    sizes = {"dim": p.dim, "batch_size": batch_size or p.batch_size, "dataset_size": p.dataset_size}
-    return {"sigma": p.sigma, **sizes}
+    return {"sigma": p.sigma, **_sizes(p, batch_size)}
 
 
 def theorem_4(p: Any, batch_size: float = 0) -> Any:
@@ -184,12 +187,6 @@ def _ratio(p: Point) -> float:
     return p.dim * (1 / p.batch_size - 1 / p.dataset_size)
 
 
-def _sampled(p: Any) -> Any:
-    """Theorem 7 fed with the measured top eigenvalue of the full matrix, which carries the mean of the noise."""
-    sizes = {"dim": p.dim, "batch_size": p.batch_size, "dataset_size": p.dataset_size}
-    return batch_hessian.batch_ggn_eigenvalue(p.full_eigenvalue, variance=p.variance, **sizes)
-
-
 def theorem_7_as_our_copy_reads(eigenvalue: Any, variance: float, ratio: Any) -> Floats:
     """Threshold sigma^2 (1 + beta), and its double for the edge."""
     visible = eigenvalue > variance * (1 + ratio)
@@ -217,7 +214,8 @@ WISHART_CLAIM = Claim(
     experiment=SAMPLED,
     score="batch",
     inputs={"full_eigenvalue": 4.4},
-    predict=_sampled,
+    # the measured eigenvalue carries the mean of the noise
+    predict=lambda p: batch_hessian.batch_ggn_eigenvalue(p.full_eigenvalue, variance=p.variance, **_sizes(p)),
     printed=lambda p: theorem_7_as_our_copy_reads(p.full_eigenvalue, p.variance, _ratio(p)),
     reads=ABOVE,
     finding="For batches of a data set Theorem 7 is too high, even at full batch, because it adds the mean of "
