@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.random import Generator
 from simulate import data, networks, objectives
 from simulate.monte_carlo import Block, Point
 from simulate.training import grids, rules, stacks, trial_training
+from verify.model import Experiment
 from verify.model.observation import classes_of
 
 if TYPE_CHECKING:
@@ -32,6 +34,9 @@ RARE: dict[str, Any] = {
 """Margin of a bound on every network."""
 
 SINGLE = "its networks are trained in single precision"
+
+trained_on_digits = partial(Experiment, single=SINGLE, data="digits")
+"""An experiment on networks that are trained on the digits."""
 
 LAST = 0.01
 """Last rate over the first, there."""

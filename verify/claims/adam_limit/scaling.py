@@ -9,7 +9,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import grids, rules, stacks
 from theory.learning_rates import adam
-from verify.claims.trained_networks import SINGLE, batches_of, common_rates, small_networks
+from verify.claims.trained_networks import batches_of, common_rates, small_networks, trained_on_digits
 from verify.model import (
     Arrays,
     Claim,
@@ -272,18 +272,16 @@ SHARED = {
     "damping": 1e-8,
 }
 
-TWO_SIZES = Experiment(
+TWO_SIZES = trained_on_digits(
     id="adam_limit/two-batch-sizes",
     replicate="one perceptron with its images, trained by Adam at two batch sizes",
     simulate=two_batch_sizes,
-    single=SINGLE,
     points=(
         Point(activation="relu", hidden=(24,), **SHARED),
         Point(activation="tanh", hidden=(16, 12), **SHARED),
     ),
     budget=256,
     seconds=0.73,
-    data="digits",
 )
 
 CLAIMS = (

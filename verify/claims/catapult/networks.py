@@ -9,17 +9,16 @@ from simulate.training import edges, grids, stacks
 from theory.learning_rates import catapult
 from verify.claims.trained_networks import (
     LOST,
-    SINGLE,
     all_samples,
     below_constants,
     centred_images,
     full_batches,
     normal_perceptrons,
+    trained_on_digits,
 )
 from verify.model import (
     Arrays,
     Claim,
-    Experiment,
     NoTheory,
     Verdict,
     as_stated,
@@ -71,15 +70,13 @@ RAISED = {"low": 6.0, "ratio": 1.3, "rungs": 7}
 LOWER = {"low": 2.6, "ratio": 1.12, "rungs": 9}
 
 DEEP, CENTRED = (
-    Experiment(
+    trained_on_digits(
         id=f"catapult/{name}",
         replicate="one perceptron with 16 digits, at each rate of a ladder",
         simulate=largest_rates_of_perceptrons,
-        single=SINGLE,
         points=points,
         budget=256,
         seconds=seconds,
-        data="digits",
         special=SPECIAL,
     )
     for name, points, seconds in (

@@ -15,12 +15,12 @@ from verify.claims import Floats
 from verify.claims.noise_scale.networks import gradients_of_samples
 from verify.claims.noise_scale.quadratics import MCCANDLISH
 from verify.claims.trained_networks import (
-    SINGLE,
     all_samples,
     batches_of,
     common_rates,
     labelled_images,
     perceptrons_drawn,
+    trained_on_digits,
 )
 from verify.model import KNOWN, Arrays, Claim, Experiment, Identity, Kind, NoTheory, Tier, as_stated
 
@@ -172,11 +172,10 @@ PATHS = Experiment(
     seconds=0.3,
 )  # fmt: skip
 
-TRAINING = Experiment(
+TRAINING = trained_on_digits(
     id="noise_scale/in-training",
     replicate="two perceptrons of unlike width trained on the same 48 images",
     simulate=in_training,
-    single=SINGLE,
     points=(
         Point(
             images="digits", activation="tanh", widths=(10, 40), samples=48, batch_size=8, rate=0.25, level=0.3,
@@ -185,7 +184,6 @@ TRAINING = Experiment(
     ),
     budget=384,
     seconds=1.5,
-    data="digits",
 )  # fmt: skip
 
 OF_TRAINING = {

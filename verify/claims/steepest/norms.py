@@ -11,11 +11,11 @@ from simulate.training import edges, grids, scaled_training, stacks, steepest
 from theory.learning_rates import edge_of_stability
 from verify.claims.trained_networks import (
     RARE,
-    SINGLE,
     all_samples,
     batches_of,
     common_rates,
     drawn_images,
+    trained_on_digits,
     training_sets,
 )
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, as_stated
@@ -84,15 +84,13 @@ USUAL = {"images": "digits", "normalised": False, "within": 0.25, "samples": 32,
 
 
 def _experiment(name: str, seconds: float, **setting: Any) -> Experiment:
-    return Experiment(
+    return trained_on_digits(
         id=f"steepest/{name}",
         replicate="one perceptron with its images and random labels, trained at two rates",
         simulate=late_sharpness,
-        single=SINGLE,
         points=(Point(**(USUAL | setting)),),
         budget=384,
         seconds=seconds,
-        data="digits",
     )
 
 

@@ -13,7 +13,7 @@ from simulate import data, networks, objectives
 from simulate.monte_carlo import Block, Point
 from simulate.training import learnable_rates, optimisers, scaled_training
 from theory import learning_rates, zone
-from verify.claims.trained_networks import RARE, SINGLE
+from verify.claims.trained_networks import RARE, trained_on_digits
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import of_digits
 from verify.claims.vysogorets2024.scaling import NETWORKS, DrawnNetwork, drawn
@@ -346,18 +346,16 @@ def _exponent(p: Point) -> float:
 
 def _experiment(name: str, seconds: float, *rows: tuple[int, float, float, int]) -> Experiment:
     """Points of depth, small and large scale, and steps."""
-    return Experiment(
+    return trained_on_digits(
         id=f"vysogorets2024/base-rates-{name}",
         replicate="one bias-free ReLU network with 24 images, trained at two scales and five learning rates each",
         simulate=base_rates,
-        single=SINGLE,
         points=tuple(
             of_digits(depth=depth, small=small, large=large, width=20, samples=24, steps=steps)
             for depth, small, large, steps in rows
         ),
         budget=512,
         seconds=seconds,
-        data="digits",
     )
 
 

@@ -13,15 +13,15 @@ from theory.learning_rates import edge_of_stability
 from verify.claims.trained_networks import (
     LOST,
     RARE,
-    SINGLE,
     all_samples,
     below_constants,
     centred_images,
     common_rates,
     full_batches,
     normal_perceptrons,
+    trained_on_digits,
 )
-from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, as_stated
+from verify.model import Arrays, Claim, Kind, NoTheory, as_stated
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -195,23 +195,20 @@ WITHIN = 0.03
 """Relative distance from the edge within which a network counts as there."""
 
 
-LARGEST = Experiment(
+LARGEST = trained_on_digits(
     id="warm_up/largest-rates",
     replicate="one perceptron with 16 digits, from two starts, at each rate of a ladder and each warm-up",
     simulate=warmed_rates,
-    single=SINGLE,
     points=(
         Point(activation="relu", hidden=(16, 16), samples=16, low=8.0, tried=6, warmups=(1, 8, 32), steps=64),
     ),
     budget=384,
     seconds=1.7,
-    data="digits",
 )
-DURING = Experiment(
+DURING = trained_on_digits(
     id="warm_up/during",
     replicate="one perceptron with its digits, trained through a warm-up",
     simulate=during_warmup,
-    single=SINGLE,
     points=(
         Point(
             activation="tanh",
@@ -224,13 +221,11 @@ DURING = Experiment(
     ),
     budget=384,
     seconds=1.1,
-    data="digits",
 )
-SHAPES = Experiment(
+SHAPES = trained_on_digits(
     id="warm_up/shapes",
     replicate="three perceptrons of unlike shape on the same 16 digits",
     simulate=changes_with_shape,
-    single=SINGLE,
     points=(
         Point(
             activation="relu",
@@ -248,13 +243,11 @@ SHAPES = Experiment(
     ),
     budget=384,
     seconds=1.1,
-    data="digits",
 )
-CRITICALLY = Experiment(
+CRITICALLY = trained_on_digits(
     id="warm_up/critical",
     replicate="one perceptron with 48 digits and random labels, trained at two rates",
     simulate=critical_sharpness,
-    single=SINGLE,
     points=(
         Point(
             activation="tanh",
@@ -266,7 +259,6 @@ CRITICALLY = Experiment(
     ),
     budget=384,
     seconds=1.7,
-    data="digits",
 )
 
 NEARLY_ALL: dict[str, Any] = {

@@ -9,15 +9,15 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks
 from verify.claims.trained_networks import (
-    SINGLE,
     all_samples,
     common_rates,
     drawn_images,
     full_batches,
+    trained_on_digits,
     training_sets,
 )
 from verify.claims.width import PAPER
-from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, NoTheory, Tier, as_stated
+from verify.model import KNOWN, Arrays, Claim, Kind, NoTheory, Tier, as_stated
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -126,16 +126,14 @@ def _point(parametrisation: str) -> Point:
 
 
 UNDER_MUP, UNDER_STANDARD = (
-    Experiment(
+    trained_on_digits(
         id=f"width/{name}",
         replicate="two perceptrons of unlike width on the same 32 images, trained by full-batch descent",
         simulate=through_training,
-        single=SINGLE,
         points=(_point(parametrisation),),
         budget=384,
         seconds=7.0,
         tier=Tier.FULL,
-        data="digits",
     )
     for name, parametrisation in (("mup", MUP), ("standard", STANDARD))
 )
