@@ -152,39 +152,10 @@ CLASSES = 10
 
 
 @stream_by_stream
-def small_network_batches(rng: Generator, point: Point, device: str) -> Arrays:
-    """Top eigenvalues of batches of a small network next to every prediction for them."""
-    return _compare_predictions(small_perceptron(rng, point, device), rng, point)
-
-
-@stream_by_stream
-def wide_network_batches(rng: Generator, point: Point, device: str) -> Arrays:
-    """Top eigenvalues of batches of LeNet-300-100 next to every prediction for them."""
-    return _compare_predictions(lenet_perceptron(rng, point, device), rng, point)
-
-
-@stream_by_stream
-def large_batches(rng: Generator, point: Point, device: str) -> Arrays:
-    """Top eigenvalues of batches of a network with many parameters next to theorem 4."""
-    samples = lenet_perceptron(rng, point, device)
-    noise = noise_of(samples, rng, measured.top_eigenvectors(samples, 1))
-    parts = [measured.partitions(rng, samples.size, size, 1)[: point.batches] for size in point.batch_size]
-    found = np.array([measured.batch_tops(samples, part, tolerance=1e-3).mean() for part in parts])
-    said = formulas(noise, samples.dim, point.batch_size, samples.size)["theorem_4"]
-    return {
-        "measured": found,
-        "broadening": found / noise.eigenvalue,
-        "strength": strength(noise, point.batch_size, samples.size),
-        "theorem_4": said / found,
-    }
-
-
-def strength(noise: Noise, sizes: Sequence[int], total: int) -> Floats:
-    """Return lambda_1 / s for each batch size, s^2 = P sigma^2 / b."""
-    return noise.eigenvalue * np.sqrt(batch_hessian.effective_batch_size(sizes, total) / noise.total)
-
-
-def _compare_predictions(samples: Any, rng: Generator, point: Point) -> Arrays:
+def batches_of_networks(rng: Generator, point: Point, device: str) -> Arrays:
+    """Top eigenvalues of batches of a small network, or of LeNet-300-100, next to every prediction for them."""
+    # the images of the small network are standardised
+    samples = (lenet_perceptron if "centred" in point else small_perceptron)(rng, point, device)
     vectors = measured.top_eigenvectors(samples, 10)
     pairs = measured.sample_pairs(samples, tolerance=1e-6)
     noise = noise_of(samples, rng, vectors)
@@ -208,6 +179,27 @@ def _compare_predictions(samples: Any, rng: Generator, point: Point) -> Arrays:
         "concentration": noise.along / noise.total,
         "crossover": noise.total / noise.eigenvalue**2,
     }
+
+
+@stream_by_stream
+def large_batches(rng: Generator, point: Point, device: str) -> Arrays:
+    """Top eigenvalues of batches of a network with many parameters next to theorem 4."""
+    samples = lenet_perceptron(rng, point, device)
+    noise = noise_of(samples, rng, measured.top_eigenvectors(samples, 1))
+    parts = [measured.partitions(rng, samples.size, size, 1)[: point.batches] for size in point.batch_size]
+    found = np.array([measured.batch_tops(samples, part, tolerance=1e-3).mean() for part in parts])
+    said = formulas(noise, samples.dim, point.batch_size, samples.size)["theorem_4"]
+    return {
+        "measured": found,
+        "broadening": found / noise.eigenvalue,
+        "strength": strength(noise, point.batch_size, samples.size),
+        "theorem_4": said / found,
+    }
+
+
+def strength(noise: Noise, sizes: Sequence[int], total: int) -> Floats:
+    """Return lambda_1 / s for each batch size, s^2 = P sigma^2 / b."""
+    return noise.eigenvalue * np.sqrt(batch_hessian.effective_batch_size(sizes, total) / noise.total)
 
 
 def _disjoint(samples: Any, rng: Generator, size: int, passes: int) -> float:
@@ -383,10 +375,12 @@ STABLE = tuple(
     Point(images="digits", state=state, steps=steps, samples=96, batch_size=(1, 4, 16, 48))
     for state, steps in (("initialisation", 0), ("mid-training", 60), ("trained", 400))
 )
+BY_BATCH_SIZE: dict[str, Any] = {"along": "batch_size", "axis": "batch size B", "data": "digits"}
 
 OBSERVATIONS = (
     Observation(
         id="granziol2022/real-batches",
+        **BY_BATCH_SIZE,
         entries=("B19", "B40", "B41", "B50", "beyond/D1"),
         source=f"{PAPER}, theorems 4 and 7 on networks (section 8, figs 8 and 9)",
         title="Top eigenvalue of a batch of a small network, measured and predicted",
@@ -396,19 +390,17 @@ OBSERVATIONS = (
         "there once trained. Theorem 7 starts several times too high and then runs low. P sigma^2 of the Hessian falls "
         "and then grows here; on LeNet-5 it grows and then falls (B41). Own directions stay within 4 %.",
         replicate="one tanh network 16-8-10 with 512 images, each pixel standardised",
-        simulate=small_network_batches,
+        simulate=batches_of_networks,
         single="its networks are trained, and their matrices made, in single precision",
         points=STATES,
         brief=STATES[::2],
-        along="batch_size",
         columns=BATCH_COLUMNS,
         replicates=2,
         seconds=0.4,
-        data="digits",
-        axis="batch size B",
     ),
     Observation(
         id="granziol2022/large-batches",
+        **BY_BATCH_SIZE,
         entries=("B19", "B40"),
         source=f"{PAPER}, theorem 4 on networks (section 8.2.1)",
         title="Top eigenvalue of a large batch of a network with 15,880 parameters, measured and predicted",
@@ -431,18 +423,16 @@ OBSERVATIONS = (
             )
             for state, steps in (("initialisation", 0), ("trained", 100))
         ),
-        along="batch_size",
         columns=columns_of(
             {**MEASURED, "strength": STRENGTH, "theorem_4": "theorem 4 over the measured value"},
             "theorem_4",
         ),
         replicates=2,
         seconds=0.6,
-        data="digits",
-        axis="batch size B",
     ),
     Observation(
         id="beyond/wide-network-batches",
+        **BY_BATCH_SIZE,
         entries=("D1", "granziol2022/B19"),
         source="ours, docs/claims/beyond.md, D1",
         title="Top eigenvalue of a batch of LeNet-300-100, measured and predicted",
@@ -451,15 +441,12 @@ OBSERVATIONS = (
         "makes one eigenvalue stand out. In one run k = 10 was never off by more than 3.2 %, theorem 4 up to 11 times "
         "low.",
         replicate="one relu network 784-300-100-10 without biases, with 512 images",
-        simulate=wide_network_batches,
+        simulate=batches_of_networks,
         points=WIDE_STATES,
-        along="batch_size",
         columns=BATCH_COLUMNS,
         replicates=1,
         seconds=60.0,
-        data="digits",
         tier=Tier.FULL,
-        axis="batch size B",
     ),
     Observation(
         id="granziol2022/outliers-of-classes",
@@ -492,6 +479,7 @@ OBSERVATIONS = (
     ),
     Observation(
         id="beyond/stable-rates-of-networks",
+        **BY_BATCH_SIZE,
         entries=("D2",),
         source="ours, docs/claims/beyond.md, D2; the limit is that of Mulayoff and Michaeli (2024), arXiv 2306.07850",
         title="Largest mean-square stable learning rate of a small network, between its bounds",
@@ -504,7 +492,6 @@ OBSERVATIONS = (
         on_host="stable rates and their bounds, in numpy",
         points=STABLE,
         brief=STABLE[-1:],
-        along="batch_size",
         columns=columns_of(
             {
                 "exact": "largest stable rate, exact",
@@ -519,7 +506,5 @@ OBSERVATIONS = (
         ),
         replicates=2,
         seconds=1.0,
-        data="digits",
-        axis="batch size B",
     ),
 )
