@@ -295,7 +295,7 @@ OBSERVATIONS = (
         note="A smaller batch raises batch sharpness above 2 / rate at once; it comes back within a hundred steps, and "
         "the eigenvalue falls. After a larger batch or a smaller rate batch sharpness falls first, while the "
         "eigenvalue rises.",
-        replicate="one perceptron with its images and random labels, trained on after a change",
+        replicate=CHANGED.replicate,
         simulate=path_after_a_change,
         single=SINGLE,
         points=tuple(

@@ -222,9 +222,11 @@ BATCHED = SMALL | TANH | {"samples": 36, "hidden": (20, 20)}
 THREE = {"batch_size": 3, "rate": (0.14, 0.28), "steps": 1800, "looks": (20, 700, 900, 1200, 1500, 1800)}
 NINE = {"batch_size": 9, "steps": 1000, "looks": (20, 400, 700, 850, 1000)}
 
+AT_TWO_RATES = "one perceptron with its images and random labels, trained at two rates"
+
 WHOLE = trained_on_digits(
     id="edge/full-batch",
-    replicate="one perceptron with its images and random labels, trained at two rates",
+    replicate=AT_TWO_RATES,
     simulate=full_batch_share,
     points=(
         Point(**SMALL | TANH | FULL),
@@ -236,7 +238,7 @@ WHOLE = trained_on_digits(
 
 SOME = trained_on_digits(
     id="edge/batches",
-    replicate="one perceptron with its images and random labels, trained at two rates",
+    replicate=AT_TWO_RATES,
     simulate=at_the_edge,
     points=tuple(Point(**BATCHED | few) for few in (THREE, NINE)),
     budget=256,
@@ -462,7 +464,7 @@ OBSERVATIONS = (
         source=f"{COHEN}, abstract and section 3",
         title="Largest eigenvalue times rate over 2 during full-batch gradient descent",
         note="At both rates the curvature rises until it passes 2 / rate, and stays there, up to a fifth above.",
-        replicate="one perceptron with its images and random labels, trained at two rates",
+        replicate=AT_TWO_RATES,
         simulate=full_batch_path,
         single=SINGLE,
         points=(

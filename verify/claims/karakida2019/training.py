@@ -302,7 +302,7 @@ ABOVE = Experiment(
 # `of_line`: of a rate that is not tried any more; points keep their names, which their draws have
 SUBTRACTED = Experiment(
     id="karakida2019/with-subtraction",
-    replicate="one network with its inputs and the labels of a teacher",
+    replicate=ABOVE.replicate,
     simulate=with_subtraction,
     points=(Point(width=24, samples=240, steps=40, of_line=0.85, times_limit=1.6, **FIGURE_2),),
     budget=512,

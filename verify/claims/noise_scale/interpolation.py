@@ -86,14 +86,12 @@ def _cut(p: Any, formula: Any) -> float:
     return min(p.batch_size, (noise_scale.critical_batch_size(**_sizes(p)))) * formula(p, 1)
 
 
-def _outer(rng: Generator, samples: int, dim: int) -> Floats:
-    x = rng.standard_normal((samples, dim)) * np.exp(0.4 * rng.standard_normal((samples, 1)))
-    return x[:, :, None] * x[:, None, :]
-
-
 def off_the_mixture(rng: Generator, point: Point, *, shift: int = 0) -> float:
     """Largest relative error of the mixture's squared distances against those over every possible batch."""
-    matrices, start = _outer(rng, point.samples, point.dim), rng.standard_normal(point.dim)
+    x = rng.standard_normal((point.samples, point.dim)) * np.exp(
+        0.4 * rng.standard_normal((point.samples, 1))
+    )
+    matrices, start = x[:, :, None] * x[:, None, :], rng.standard_normal(point.dim)
     rate = point.relative / np.linalg.eigvalsh(matrices.mean(0))[-1]
     steps = np.eye(point.dim) - rate * optimisers.all_batches(matrices, point.batch_size)
     moment, lengths = np.outer(start, start), []

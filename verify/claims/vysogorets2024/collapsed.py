@@ -83,18 +83,13 @@ def least_confident(rng: Generator, point: Point, device: str) -> Arrays:
     first *= math.sqrt(first.shape[1] / drawn.images.shape[1])  # the scale that all pixels set
     weights = [w.to(device) for w in (first, *others)]
     top = layer_blocks.layer_block(weights, images, alpha=point.alpha[-1]).top_direction()
-    image = images[_least_confident(weights, images)]
+    first, second = networks.mlp_logits(weights, images).topk(2, dim=1).values.T
+    image = images[(first - second).argmin()]
     return {"shown": float((top @ image).square().sum() > SHOWN * image.square().sum())}
 
 
 SHOWN = 0.99
 """Least share of the eigenvector's energy on the least confident image; other images reach 0.95."""
-
-
-def _least_confident(weights: Any, images: Any) -> int:
-    """The image with the smallest gap of its two largest logits."""
-    first, second = networks.mlp_logits(weights, images).topk(2, dim=1).values.T
-    return int((first - second).argmin())
 
 
 LEAST_CONFIDENT = Experiment(

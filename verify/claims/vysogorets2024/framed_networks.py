@@ -147,12 +147,8 @@ def lower_crossing(net: Any, grid: Floats, values: Floats) -> float:
     return _refined(net, grid, up[0]) if up.size else float(grid[np.abs(values).argmin()])
 
 
-def upper_crossing(net: Any, grid: Floats) -> float:
+def upper_crossing(net: Any, grid: Floats, values: Floats) -> float:
     """Scale where |G'|_2 falls behind |Ht'|_2 for good, at most the last; where it comes closest if it never leads."""
-    return _upper(net, grid, log_ratio(net, grid))
-
-
-def _upper(net: Any, grid: Floats, values: Floats) -> float:
     down = np.flatnonzero((values[:-1] > 0) & (values[1:] <= 0))
     if values[-1] > 0:
         return float(grid[-1])
@@ -175,7 +171,7 @@ class ZoneEdges(NamedTuple):
 def zone_edges(net: Any, grid: Floats) -> ZoneEdges:
     """Edges of the zone on this grid; no prediction for the upper one where a tenth of the samples are tied."""
     values = log_ratio(net, grid)
-    low, high = lower_crossing(net, grid, values), _upper(net, grid, values)
+    low, high = lower_crossing(net, grid, values), upper_crossing(net, grid, values)
     said_low = float(zone.lower_edge(*uniform_norms(net), depth=net.depth))
     density, said_high = gap_density(net), math.nan
     if math.isfinite(density):

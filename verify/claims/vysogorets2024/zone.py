@@ -416,7 +416,7 @@ def _upper_edge(rng: Generator, weights: Any, frame: Any, x: Floats) -> float:
         net = confident.ConfidentMlp(weights, x, labels, frame, near=near)
         grid = np.geomspace(max(net.least, 0.5), (1e6 * samples) ** (1 / net.depth), 25)
         if near >= samples or framed_networks.log_ratio(net, grid[:1]).item() > 0:
-            return framed_networks.upper_crossing(net, grid)
+            return framed_networks.upper_crossing(net, grid, framed_networks.log_ratio(net, grid))
         near *= 4
 
 

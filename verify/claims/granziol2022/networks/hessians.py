@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import combinations, pairwise, product
 from typing import Any
 
@@ -146,8 +147,16 @@ def _rank_is(bound: Callable[[int, int, int], int]) -> Violation:
     return violation
 
 
+_on_images = partial(
+    Identity,
+    points=(Point(images="digits", samples=7, hidden=5),),
+    tolerance=1e-12,
+    tolerance_reason=ROUNDING,
+    data="digits",
+)
+
 GAUSS_NEWTON_CLAIMS = (
-    Identity(
+    _on_images(
         id="granziol2022/hessian-split",
         entries=("B20",),
         source=f"{PAPER}, eq. (12), with the derivative by the output in its second term",
@@ -158,14 +167,10 @@ GAUSS_NEWTON_CLAIMS = (
         says="The Hessian of the loss is the Gauss-Newton matrix plus each output's curvature times the loss's "
         "derivative by it.",
         routes=split_terms,
-        points=(Point(images="digits", samples=7, hidden=5),),
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
         seconds=0.019,
-        data="digits",
         quantity="Hessian of a ReLU network 16-5-10",
     ),
-    Identity(
+    _on_images(
         id="granziol2022/gauss-newton-is-fisher",
         no_theory=NoTheory.MEASURED,
         entries=("B21",),
@@ -174,11 +179,7 @@ GAUSS_NEWTON_CLAIMS = (
         says="For softmax and cross-entropy the Gauss-Newton matrix is the Fisher information with labels drawn "
         "from the model.",
         routes=_fisher,
-        points=(Point(images="digits", samples=7, hidden=5),),
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
         seconds=0.021,
-        data="digits",
         quantity="Gauss-Newton matrix of a ReLU network 16-5-10",
     ),
     Identity(

@@ -59,11 +59,7 @@ SEEN = 1e-9
 
 def no_moment_from(first: Callable[[int], int]) -> Violation:
     """Whether a moment is matched that would not be if the statement were sharp: 1 if so, else 0."""
-
-    def violation(rng: Generator, point: Point) -> float:
-        return float(_moment_errors(rng, point)[first(point.steps)] < SEEN)
-
-    return violation
+    return lambda rng, point: float(_moment_errors(rng, point)[first(point.steps)] < SEEN)
 
 
 QUADRATURE_CLAIM = ExactProperty(

@@ -423,11 +423,6 @@ def _several(block: Block, p: Point) -> Any:
     return (found.eigenvalue / values + found.overlap / overlaps).mean(1) / 2
 
 
-def _without_the_matrix(block: Block, p: Point) -> Any:
-    known = outliers.additive_wigner(p.times, sigma=1.0)
-    return ensembles.goe_top_eigenvalue(block, p.dim, spike=p.times) / float(known.eigenvalue)
-
-
 def _wishart(block: Block, p: Point) -> Any:
     draw, law = {
         "added": (reduced.additive_wishart_top, outliers.additive_wishart),
@@ -473,7 +468,10 @@ def _dense(block: Block, noise: Any, spike: float, known: outliers.Outlier, *, m
 CASES = {
     "Wigner": _wigner_end,
     "several": _several,
-    "without the matrix": _without_the_matrix,
+    "without the matrix": lambda block, p: (
+        ensembles.goe_top_eigenvalue(block, p.dim, spike=p.times)
+        / float(outliers.additive_wigner(p.times, sigma=1.0).eigenvalue)
+    ),
     "projections": _projections,
     "dense Wishart": _dense_wishart,
     "dense Wigner": _dense_wigner,
