@@ -17,11 +17,10 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, layer_blocks
 from verify.claims.drawn_networks import sampled_images, stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import of_digits
+from verify.claims.vysogorets2024.framed_networks import experiment_on_digits, of_digits
 from verify.model import (
     Arrays,
     Claim,
-    Experiment,
     Kind,
     NoTheory,
     out_of_scope,
@@ -55,14 +54,13 @@ def small_framed(rng: Generator, point: Point, hidden: tuple[int, ...], dim: int
     return curvature.ProjectedMlp(weights, images.images, images.labels, frame)
 
 
-COLLAPSE = Experiment(
+COLLAPSE = experiment_on_digits(
     id="vysogorets2024/collapse",
     replicate="one bias-free ReLU network 64-40-30-10 and its mirror image, with 30 images and a random projection",
     simulate=_collapse,
     points=(of_digits(samples=30, dim=24, alpha=(9.0, 23.0, 61.0)),),
     budget=2048,
     seconds=1.3,
-    data="digits",
 )
 
 
@@ -92,14 +90,13 @@ SHOWN = 0.99
 """Least share of the eigenvector's energy on the least confident image; other images reach 0.95."""
 
 
-LEAST_CONFIDENT = Experiment(
+LEAST_CONFIDENT = experiment_on_digits(
     id="vysogorets2024/least-confident",
     replicate="one LeNet-300-100 with 60 images",
     simulate=least_confident,
     points=(of_digits(samples=60, alpha=(4.0, 10.0, 40.0)),),
     budget=1024,
     seconds=0.6,
-    data="digits",
 )
 
 

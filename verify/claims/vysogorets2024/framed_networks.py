@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from copy import deepcopy
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,11 @@ from simulate.perceptrons import curvature
 from theory import zone
 from verify.claims import Floats
 from verify.claims.drawn_networks import sampled_images
+from verify.model import Experiment
+
+SINGLE = "its derivatives are in single precision"
+
+experiment_on_digits = partial(Experiment, data="digits")
 
 
 def of_digits(**sizes: Any) -> Point:

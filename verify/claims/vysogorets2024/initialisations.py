@@ -17,8 +17,8 @@ from simulate.training import learnable_rates
 from verify.claims import Floats
 from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import of_digits
-from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Tier
+from verify.claims.vysogorets2024.framed_networks import experiment_on_digits, of_digits
+from verify.model import OURS, Arrays, Claim, Kind, NoTheory, Tier
 from verify.model.observation import Observation, columns_of
 
 # --- many initialisations ------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def scatter(rng: Generator, point: Point, device: str) -> Arrays:
 # --- what is judged ---------------------------------------------------------------------------------------------
 
 
-CONFIDENT = Experiment(
+CONFIDENT = experiment_on_digits(
     id="vysogorets2024/together",
     replicate="twelve initialisations of LeNet-300-100 with the same 60 images",
     simulate=_together,
@@ -169,7 +169,6 @@ CONFIDENT = Experiment(
     points=(of_digits(networks=12, samples=60),),
     budget=512,
     seconds=1.2,
-    data="digits",
     # of pairs that are nearly alike rounding says which is the larger
     rounding=dict.fromkeys(("entropy_loss", "entropy_gradient", "gradient_distance"), math.inf),
 )

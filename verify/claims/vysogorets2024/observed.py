@@ -16,7 +16,7 @@ from verify.claims import Floats
 from verify.claims.drawn_networks import stacked_rows, stream_by_stream
 from verify.claims.trained_networks import VGG_16, classifier_at_start, pass_cost, vgg_layers
 from verify.claims.vysogorets2024 import PAPER, framed_networks
-from verify.claims.vysogorets2024.framed_networks import of_digits
+from verify.claims.vysogorets2024.framed_networks import SINGLE, of_digits
 from verify.model import Arrays, Tier
 from verify.model.observation import Column, Cost, Observation, classes_of, columns_of, on_a_gpu
 
@@ -272,7 +272,7 @@ BY_SAMPLES = Observation(
     "Its law, of growth alone, is 0.03 to 4.5 times what single networks have.",
     replicate="one network with its images and a random projection",
     simulate=edges_by_samples,
-    single="its derivatives are in single precision",
+    single=SINGLE,
     points=(of_digits(samples=800, counts=(200, 400, 800), dim=20),),
     along="counts",
     columns=COLUMNS,
@@ -294,7 +294,7 @@ OF_VGG = Observation(
     "best, have no upper edge: residuals die with G, which goes on leading. There is then no number for it.",
     replicate="one network with its images and a random projection, followed through training",
     simulate=edges_of_vgg,
-    single="its derivatives are in single precision",
+    single=SINGLE,
     points=(
         of_digits(
             stages=((8, 8), (16, 16), (32,)),

@@ -20,7 +20,7 @@ from simulate.perceptrons import full_space
 from theory import gauss_newton, initial_loss
 from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import network_on_images, of_digits
+from verify.claims.vysogorets2024.framed_networks import experiment_on_digits, network_on_images, of_digits
 from verify.model import (
     OURS,
     Arrays,
@@ -215,25 +215,25 @@ def _logit_gradients(rng: Generator, point: Point, device: str) -> Arrays:
 # --- what is judged ---------------------------------------------------------------------------------------------
 
 
-PRIORS = Experiment(
+SINGLE = "its passes through the network are in single precision"
+
+PRIORS = experiment_on_digits(
     id="vysogorets2024/priors",
     replicate="one LeNet-300-100 with 60 balanced images, resampled with 500 class priors",
     simulate=priors,
     points=(of_digits(samples=60, priors=500, batch=2500),),
     budget=512,
     seconds=1.0,
-    data="digits",
 )
 
-BATCHES = Experiment(
+BATCHES = experiment_on_digits(
     id="vysogorets2024/balanced-batches",
     replicate="one LeNet-300-100 with 320 balanced images and 40 of them",
     simulate=balanced_batches,
-    single="its passes through the network are in single precision",
+    single=SINGLE,
     points=(of_digits(samples=320, fewer=40),),
     budget=512,
     seconds=1.1,
-    data="digits",
 )
 
 # of LeNet-300-100 on digits; what is typical of it, to two digits, places margins and rivals
@@ -422,9 +422,7 @@ def _of_part(model: Any, x: Any, labels: Any, prior: Any) -> list[Any]:
     return [torch.cat([g.flatten() for g in gradients]).double() for gradients in found]
 
 
-_two_sets = partial(
-    Experiment, simulate=unrelated, single="its passes through the network are in single precision"
-)
+_two_sets = partial(Experiment, simulate=unrelated, single=SINGLE)
 
 UNRELATED = _two_sets(
     id="vysogorets2024/unrelated",

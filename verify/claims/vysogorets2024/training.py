@@ -15,7 +15,7 @@ from simulate.training import learnable_rates, optimisers, scaled_training
 from theory import learning_rates, zone
 from verify.claims.trained_networks import RARE, trained_on_digits
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import of_digits
+from verify.claims.vysogorets2024.framed_networks import experiment_on_digits, of_digits
 from verify.claims.vysogorets2024.scaling import NETWORKS, DrawnNetwork, drawn
 from verify.model import (
     Arrays,
@@ -264,14 +264,13 @@ def turned(block: Block, point: Point) -> Arrays:
     return {"cosine": cosines[-1], "gain": cosines[-1] - cosines[0]}
 
 
-TURNED = Experiment(
+TURNED = experiment_on_digits(
     id="vysogorets2024/divergence-regime",
     replicate="one bias-free ReLU network 64-14-11-10 with 20 images, trained with uniform predictions",
     simulate=turned,
     points=(of_digits(samples=20, steps=100, rate=0.004),),
     budget=256,
     seconds=0.23,
-    data="digits",
 )
 
 _on_every_network = partial(

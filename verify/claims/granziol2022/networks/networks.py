@@ -369,15 +369,13 @@ START = Experiment(
     data="digits",
 )
 
-TRAINED = Experiment(
+TRAINED = replace(
+    START,
     id="granziol2022/typical-batches-trained",
     replicate="one tanh network 16-8-10 after 300 steps, with 1280 images and ten batches of 128",
-    simulate=typical_batches,
-    single="its matrices are in single precision",
     points=(Point(matrix="hessian", steps=300, **SETTING),),
     budget=512,
     seconds=4.2,
-    data="digits",
     on_host="training, in numpy",
 )
 
