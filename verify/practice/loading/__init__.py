@@ -30,7 +30,7 @@ from simulate.objectives.restoring import preserve_state
 from verify.escapes import escaped
 from verify.practice.loading import language
 from verify.practice.loading.checkpoints import restore
-from verify.practice.loading.first_calls import first_outputs, is_placed, own_copy
+from verify.practice.loading.first_calls import first_outputs, placed_model
 from verify.practice.loading.foreign import build, calling, function, given_data, measured, restored
 from verify.practice.loading.samples import fewer, gathered, subsample
 from verify.running.options import require_seed
@@ -217,8 +217,8 @@ def problem(
         raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}{advice}")
     model = unwrapped(model)
     require_ready(model)
-    itself = in_place and is_placed(model, dtype=dtype, device=device)
-    own = model if itself else own_copy(model, dtype=dtype, device=device)
+    own = placed_model(model, dtype=dtype, device=device, in_place=in_place)
+    itself = own is model
     loader = data if isinstance(data, DataLoader) else None
     free = parametric(own, parameters)
     like = free.parameters[0]
