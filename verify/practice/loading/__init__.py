@@ -31,7 +31,15 @@ from verify.escapes import escaped
 from verify.practice.loading import language
 from verify.practice.loading.checkpoints import restore
 from verify.practice.loading.first_calls import first_outputs, placed_model
-from verify.practice.loading.foreign import build, calling, function, given_data, measured, restored
+from verify.practice.loading.foreign import (
+    build,
+    calling,
+    forward_passes,
+    function,
+    given_data,
+    measured,
+    restored,
+)
 from verify.practice.loading.samples import fewer, gathered, subsample
 from verify.running.options import require_seed
 
@@ -327,16 +335,12 @@ def problem_of(objective: Objective) -> Problem:
     >>> found.samples, found.classes
     (6, 3)
     """
-    with objective.ranks.together("a problem"), preserve_state(objective.model, objective.training):
+    with forward_passes(objective, "a problem"):
         batches = list(objective.batches(empty=True))
         inputs = joined([batch.inputs for batch in batches])
         targets = joined([batch.targets for batch in batches])
     _require_mean(objective, "say reduction='sum'")
-    with (
-        objective.ranks.together("a problem"),
-        preserve_state(objective.model, objective.training),
-        torch.no_grad(),
-    ):
+    with forward_passes(objective, "a problem"):
         outputs = tuple(objective.outputs(objective.leaves(), objective.few().inputs).shape[1:])
     model = objective.model
     return Problem(
