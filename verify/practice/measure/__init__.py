@@ -49,7 +49,7 @@ from verify.practice.measure.measurement import (
     SampleNoise,
 )
 from verify.practice.setup_warnings import setup_warnings
-from verify.practice.work import Tell, progress
+from verify.practice.work import Tell, progress, silent
 from verify.running.options import require_seed
 
 __all__ = ["measure", "measure_problem"]
@@ -188,7 +188,7 @@ def measure_problem(
     tolerance: float = 0.05,
     layers: bool = False,
     batches: int | None = None,
-    tell: Tell | None = None,
+    tell: Tell = silent,
 ) -> Measurement:
     """Measure a model whose data and loss have been put together.
 
@@ -267,7 +267,7 @@ _NOISE = "noise of the samples"
 
 
 def _budget(
-    problem: Problem, budget: float | None, count: int, layers: int, batches: int | None, tell: Tell | None
+    problem: Problem, budget: float | None, count: int, layers: int, batches: int | None, tell: Tell
 ) -> Budget:
     """Return the budget, with passes laid aside for the parts that come last."""
     # What takes much of the budget is measured only if the rest leaves it.
