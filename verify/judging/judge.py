@@ -52,7 +52,6 @@ class Reading(NamedTuple):
     label: str
     predict: Prediction
     score: str | tuple[str, str]
-    expected: Verdict
     passage: Passage
 
 
@@ -77,10 +76,10 @@ class Judgement:
 def readings(claim: Claim) -> tuple[Reading, ...]:
     """Return the reading held to be right and, where our copy of the paper reads otherwise, that one too."""
     own = labels(claim)[0]
-    mine = Reading(own, claim.predict, claim.score, claim.expected, passage(claim, own))
+    mine = Reading(own, claim.predict, claim.score, passage(claim, own))
     if claim.printed is None:
         return (mine,)
-    other = mine._replace(label=PRINTED, expected=Verdict.DISAGREES, passage=passage(claim, PRINTED))
+    other = mine._replace(label=PRINTED, passage=passage(claim, PRINTED))
     if isinstance(claim.printed, str):
         return mine, other._replace(score=claim.printed)
     return mine, other._replace(predict=claim.printed)

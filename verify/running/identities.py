@@ -89,14 +89,11 @@ def _row(
     outcomes = [_outcome(claim, point, found, measured, shown, rivals) for point, found in routes]
     require_separated(rivals, outcomes)
     whole = _are_whole_numbers([np.asarray(found[name]) for _, found in routes for name in (measured, shown)])
-    if claim.sees and not whole:
-        raise ValueError("an identity that says what it detects needs whole numbers (signs or counts)")
     off = max(o.measured for o in outcomes)
     # Signs and counts have no digits: they are the same or differ by at least 1.
     if whole:
         same = "the same" if off <= claim.tolerance else "unlike"
-        error_seen = claim.sees or "a count that is off by one"
-        power = f"The two routes give {same} whole numbers; {error_seen} is seen."
+        power = f"The two routes give {same} whole numbers; a count that is off by one is seen."
     else:
         # The logarithm of 0 does not exist, and a difference of 100 % leaves no digit.
         digits = "no" if off >= 1.0 else "all" if off == 0.0 else f"{-math.log10(off):.1f}"
