@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from verify.model import Verdict
-from verify.page import counts, terminal
-from verify.page.counts import run_verdict
+from verify.page import terminal
+from verify.page.counts import census_line, promise_line, run_verdict
 from verify.page.wording import legible
 from verify.results import Observed, Results, Row, Suite
 
@@ -69,7 +69,8 @@ def ending(results: Results, notes: Iterable[str] = ()) -> list[str]:
     return [
         *notes,
         *host_lines(results.suite),
-        *counts.lines(results.suite),
+        census_line(results.suite.census),
+        promise_line(results.suite.promises),
         terminal.tally(results.rows, results.observations),
     ]
 

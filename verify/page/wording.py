@@ -13,6 +13,7 @@ from verify.escapes import escaped, printable
 from verify.judging.guards import REMEDIES, TOLD_FROM, unseen_rate
 from verify.judging.judge import PRINTED
 from verify.model import Kind, Standing
+from verify.page.formulas import GREEK
 from verify.results import PointOutcome, Row
 
 EVEN = 0.9
@@ -272,7 +273,7 @@ def named(parameter: str) -> str:
     ('weight variance', 'sigma_c', 'theorem 7 as our copy reads')
     """
     first = parameter.partition("_")[0]
-    if first in _LETTERS or len(first) == 1 or not first:
+    if first in GREEK or len(first) == 1 or not first:
         return parameter
     words = parameter.removesuffix("_read") + " as our copy reads" * parameter.endswith("_read")
     return words.replace("_", " ")
@@ -330,21 +331,6 @@ def _names_of(record: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(record))
 
 
-_LETTERS = (
-    "sigma",
-    "alpha",
-    "beta",
-    "gamma",
-    "lambda",
-    "rho",
-    "eta",
-    "kappa",
-    "theta",
-    "phi",
-    "q0",
-    "q1",
-    "q2",
-)
 _ABSENT = object()
 _LOGARITHMS = {"2": "log₂", "e": "ln", "10": "log₁₀"}
 _LONGEST_SLUG = 120
