@@ -186,6 +186,18 @@ def decide(interval: Interval, low: float, high: float) -> Verdict:
     return Verdict.UNDECIDED
 
 
+def combine(verdicts: Sequence[str]) -> Verdict:
+    """One verdict over all points: any disagreement disagrees, all must agree to agree.
+
+    >>> combine(["agrees", "undecided"])
+    <Verdict.UNDECIDED: 'undecided'>
+    """
+    if Verdict.DISAGREES in verdicts:
+        return Verdict.DISAGREES
+    agree = bool(verdicts) and all(v == Verdict.AGREES for v in verdicts)
+    return Verdict.AGREES if agree else Verdict.UNDECIDED
+
+
 def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: float) -> Judgement:
     """Judge one reading on all replicates drawn so far.
 

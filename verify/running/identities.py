@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point, fixture, one_thread
-from verify.judging.judge import PRINTED, labels, passage
+from verify.judging.judge import PRINTED, combine, labels, passage
 from verify.model import Identity, Verdict
 from verify.results import PointOutcome, RivalOutcome, Row
 from verify.running.pump import Asked, Pump
-from verify.running.rows import combine, require_separated, row_of
+from verify.running.rows import require_separated, row_of
 from verify.running.settings import Settings
 
 Arrays = Mapping[str, Any]

@@ -9,11 +9,12 @@ import pytest
 from simulate.monte_carlo import Point, SerialExecutor
 from tests.verify.running.engine_runs import claim
 from verify.judging.guards import MISFIT, UNTRUSTED
+from verify.judging.judge import combine
 from verify.model import Experiment, Kind, Tier, Verdict
 from verify.results import Row
 from verify.running import rows
 from verify.running.engine import Session, Settings
-from verify.running.rows import combine, rerun_command
+from verify.running.rows import rerun_command
 
 
 def steady(block, point) -> dict[str, np.ndarray]:
