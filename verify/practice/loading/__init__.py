@@ -24,7 +24,7 @@ from simulate.objectives.batches import DIGITS, is_batch, joined, named_data, pl
 from simulate.objectives.forms import Labels
 from simulate.objectives.losses import LOSSES, BatchLoss, default_loss, fitting, named_loss, require_order
 from simulate.objectives.objective import require_deterministic
-from simulate.objectives.parameters import Parametric, parametric, require_ready, unwrapped
+from simulate.objectives.parameters import parametric, require_ready, unwrapped
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import preserve_state
 from verify.escapes import escaped
@@ -231,7 +231,12 @@ def problem(
     free = parametric(own, parameters)
     like = free.parameters[0]
     if isinstance(data, str | os.PathLike):
-        data = named_data(data, lambda few: _first_call(own, free, few, training=training))
+
+        def run(few: Tensor) -> None:
+            with preserve_state(own, training):
+                first_outputs(free, placed(few, like))
+
+        data = named_data(data, run)
     # Before anything is read, for a data set may be large.
     data = data if samples is None else fewer(data, samples, seed)
     whole = BatchLoss.takes_model(loss)
@@ -364,11 +369,6 @@ def _require_mean(objective: Objective, advice: str, *, derivatives: bool = True
             require_deterministic(objective)
         if objective.sums():
             raise ValueError(f"loss must be a mean over the samples of a batch, got a sum: {advice}")
-
-
-def _first_call(model: nn.Module, free: Parametric, inputs: Tensor, *, training: bool) -> None:
-    with preserve_state(model, training):
-        first_outputs(free, placed(inputs, free.parameters[0]))
 
 
 def load_problem(
