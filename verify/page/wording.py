@@ -106,7 +106,7 @@ def prediction(point: PointOutcome, *, plain: bool = False) -> str:
     ...                         lower=2.02, upper=2.04))
     '2.040 ± 0.020'
     """
-    return _plus_minus(point.predicted, point.margin, 2, plain)
+    return _plus_minus(point.predicted, point.margin, plain)
 
 
 def measurement(point: PointOutcome, *, plain: bool = False) -> str:
@@ -121,7 +121,7 @@ def measurement(point: PointOutcome, *, plain: bool = False) -> str:
     if half == 0.0:
         return numeral(point.measured, plain=plain)
     sides = point.upper - point.measured, point.measured - point.lower
-    said = _plus_minus(point.measured, half, 2, plain)
+    said = _plus_minus(point.measured, half, plain)
     if min(sides) > EVEN * half or not math.isfinite(half) or "×" in said or "e" in said:
         return said
     middle, _, larger = said.partition(" ± ")
@@ -257,13 +257,13 @@ def differing(point: Placed, points: Sequence[Placed]) -> dict[str, Any]:
     return {k: v for k, v in point.parameters.items() if k not in common}
 
 
-def parameters(values: Mapping[str, Any], separator: str = ", ") -> str:
+def parameters(values: Mapping[str, Any]) -> str:
     """Parameters as text.
 
     >>> parameters({"spike": 2.5, "sizes": (3, 4), "law": "relu", "bias": True, "theorem_7_read": 0.5})
     'spike = 2.5, sizes = (3, 4), law = relu, bias = yes, theorem 7 as our copy reads = 0.5'
     """
-    return separator.join(f"{named(name)} = {_value(value)}" for name, value in values.items())
+    return ", ".join(f"{named(name)} = {_value(value)}" for name, value in values.items())
 
 
 def named(parameter: str) -> str:
@@ -350,18 +350,18 @@ def _value(value: Any) -> str:
     return str(value).replace("_", " ")
 
 
-def _plus_minus(value: float, half: float, digits: int, plain: bool) -> str:
-    """Both numbers to the same decimals, the half-width to `digits` significant ones."""
+def _plus_minus(value: float, half: float, plain: bool) -> str:
+    """Both numbers to the same decimals, the half-width to two significant ones."""
     if not (math.isfinite(value) and math.isfinite(half) and half > 0):
         return f"{numeral(value, plain=plain)} ± {numeral(half, 3, plain=plain)}"
-    decimals = digits - 1 - math.floor(math.log10(half))
+    decimals = 1 - math.floor(math.log10(half))
     largest = max(abs(value), half)
     if _SMALLEST_DECIMAL * 10 <= largest < _LARGEST_DECIMAL and decimals <= 6:
         return f"{_minus(f'{value:.{max(decimals, 0)}f}')} ± {half:.{max(decimals, 0)}f}"
     if largest < 1000 * half or value == 0:
-        return f"{numeral(value, digits + 2, plain=plain)} ± {numeral(half, digits, plain=plain)}"
-    exact = max(4, min(12, math.ceil(math.log10(abs(value)) - math.log10(half)) + digits))
-    return f"{numeral(value, exact, plain=plain)} ± {numeral(half, digits, plain=plain)}"
+        return f"{numeral(value, plain=plain)} ± {numeral(half, 2, plain=plain)}"
+    exact = max(4, min(12, math.ceil(math.log10(abs(value)) - math.log10(half)) + 2))
+    return f"{numeral(value, exact, plain=plain)} ± {numeral(half, 2, plain=plain)}"
 
 
 def _minus(text: str) -> str:
