@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from simulate.objectives import Objective
-from simulate.objectives.batches import DIGITS, is_batch, joined, named_data, placed, repeatable, rows, window
+from simulate.objectives.batches import is_batch, joined, named_data, placed, repeatable, rows, window
 from simulate.objectives.forms import Labels
 from simulate.objectives.losses import LOSSES, BatchLoss, default_loss, fitting, named_loss, require_order
 from simulate.objectives.objective import require_deterministic
@@ -44,8 +44,6 @@ from verify.practice.loading.samples import fewer, gathered, subsample
 from verify.running.options import require_seed
 
 __all__ = [
-    "DIGITS",
-    "LOSSES",
     "Problem",
     "asked_problem",
     "from_options",
