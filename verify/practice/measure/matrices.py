@@ -265,8 +265,6 @@ class Search:
 
     def _grow_density(self, starts: Tensor, products: Tensor, steps: int) -> None:
         """Run short chains outside the known vectors until their nodes are closer than the smearing."""
-        if len(starts) < 2:
-            return
         first, width = [products], self.width / self._unit
 
         def product(rows: Tensor) -> Tensor:
