@@ -265,6 +265,25 @@ def outcome(
     )
 
 
+def exact_outcome(
+    point: Point, difference: float, tolerance: float, rivals: Mapping[str, float]
+) -> PointOutcome:
+    """Return the record of a check without statistics: a difference, and that of each rival, against a tolerance."""
+    return PointOutcome(
+        parameters=dict(point),
+        verdict=Verdict.AGREES if difference <= tolerance else Verdict.DISAGREES,
+        predicted=0.0,
+        margin=tolerance,
+        measured=difference,
+        lower=difference,
+        upper=difference,
+        rivals=[
+            RivalOutcome(name=name, value=off, margins=off / tolerance, rejected=off > SEPARATION * tolerance)
+            for name, off in rivals.items()
+        ],
+    )
+
+
 def _look(claim: Claim, judged: Judgement, earlier: Judgement) -> Look:
     """Return an earlier interval, moved as far as a prediction from measured inputs has moved since."""
     i = earlier.interval

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point, fixture, one_thread
-from verify.judging.judge import PRINTED, combine, labels, passage
-from verify.model import Identity, Verdict
-from verify.results import PointOutcome, RivalOutcome, Row
+from verify.judging.judge import PRINTED, combine, exact_outcome, labels, passage
+from verify.model import Identity
+from verify.results import PointOutcome, Row
 from verify.running.pump import Asked, Pump
 from verify.running.rows import require_separated, row_of
 from verify.running.settings import Settings
@@ -129,20 +129,7 @@ def _outcome(
 ) -> PointOutcome:
     """The difference of two routes, relative to the largest entry, against the tolerance."""
     off = {name: _difference(found[measured], found[name]) for name in (shown, *rivals)}
-    tolerance, difference = claim.tolerance, off[shown]
-    return PointOutcome(
-        parameters=dict(point),
-        verdict=Verdict.AGREES if difference <= tolerance else Verdict.DISAGREES,
-        predicted=0.0,
-        margin=tolerance,
-        measured=difference,
-        lower=difference,
-        upper=difference,
-        rivals=[
-            RivalOutcome(name=n, value=off[n], margins=off[n] / tolerance, rejected=off[n] > 2 * tolerance)
-            for n in rivals
-        ],
-    )
+    return exact_outcome(point, off[shown], claim.tolerance, {name: off[name] for name in rivals})
 
 
 def _difference(a: Any, b: Any) -> float:
