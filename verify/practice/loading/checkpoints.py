@@ -7,7 +7,6 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from simulate.objectives.parameters import COMPILED
-from verify.practice.loading.foreign import calling
+from verify.practice.loading.foreign import calling, require_given_file
 
 _SHOWN = 4
 """Names in a message."""
@@ -142,9 +141,7 @@ def _nested(found: Any, where: tuple[str, ...]) -> Iterator[_State]:
 
 
 def _read(path: str) -> Any:
-    if not Path(path).is_file():
-        folder = f"checkpoint {path} must be a file, got a folder"
-        raise ValueError(folder if Path(path).is_dir() else f"file not found: {path}")
+    require_given_file("checkpoint", path)
     try:
         with warnings.catch_warnings():
             # A pickle could run any code, hence `weights_only`. The device of the

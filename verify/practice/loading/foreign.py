@@ -79,6 +79,13 @@ def calling(name: str, what: str) -> Iterator[None]:
         raise ValueError(_memory_line(error) or f"{name} cannot {what}: {_describe_error(error)}") from error
 
 
+def require_given_file(what: str, path: str) -> None:
+    """Refuse a path at which there is no file, before a library does so in words of its own."""
+    if not Path(path).is_file():
+        folder = f"{what} {path} must be a file, got a folder"
+        raise ValueError(folder if Path(path).is_dir() else f"file not found: {path}")
+
+
 @contextlib.contextmanager
 def measured() -> Iterator[None]:
     """Turn errors of foreign code or torch during a measurement into a ValueError; our own errors pass."""
