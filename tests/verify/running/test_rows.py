@@ -195,6 +195,17 @@ def test_curves_show_theory_rivals_and_the_other_reading_with_gaps_where_undefin
     assert rows_of(axis="")[0].curves == []
 
 
+def test_a_curve_has_more_places_where_it_bends_on_the_scale_of_the_picture() -> None:
+    """Far from 0 too: the range of the values counts, not their size."""
+    grid = np.linspace(0.4, 1.0, 3)
+    straight = rows._refined(grid.tolist(), lambda x: [100 + x])
+    assert len(straight) == 2 * len(grid) - 1  # one look between each two places
+    drawn = rows._refined(grid.tolist(), lambda x: [100 + x**3])
+    x = np.linspace(0.4, 1.0, 999)
+    lines = np.interp(x, list(drawn), [y for (y,) in drawn.values()])
+    assert np.abs(lines - 100 - x**3).max() < 2 * rows.STRAIGHT * np.ptp(x**3)
+
+
 def test_the_command_repeats_the_run() -> None:
     settings = Settings(seed=9, tier=Tier.FULL, replicates=77, device="cuda:1")
     words = "losscurv report --claim 'paper/a claim' --seed 9 --tier"
