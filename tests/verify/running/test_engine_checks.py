@@ -11,6 +11,7 @@ from simulate.monte_carlo import Point
 from tests.verify.running.engine_runs import EXACT, MEAN, SETTINGS, STATISTICAL, identity, run, timeless
 from verify.claims import registry
 from verify.judging.judge import PRINTED
+from verify.running import identities
 from verify.running.engine import Session
 from verify.running.settings import Settings
 
@@ -48,6 +49,11 @@ def test_the_printed_route_is_a_row_of_its_own() -> None:
 def test_routes_are_compared_as_the_numbers_they_are(theory, rivals, verdict, error) -> None:
     (row,) = run(identity(theory, rivals))
     assert row.verdict == verdict and re.search(error, row.error)
+
+
+def test_routes_of_which_one_entry_is_no_number_differ_by_infinity() -> None:
+    gap = np.array([1.0, np.nan])
+    assert identities._difference(gap, np.ones(2)) == identities._difference(np.ones(2), gap) == np.inf
 
 
 def signs(_: np.random.Generator, point: Point) -> dict[str, np.ndarray]:
