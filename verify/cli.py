@@ -345,8 +345,7 @@ def _conclude(
             notes = [
                 escaped(note) for note in (*map(fit_to_line, notes), *[f"report: {written}"] * bool(written))
             ]
-            table = request.options.table
-            print(summary.closing_text(results, bad, notes, table=table, colour=sys.stdout.isatty()))
+            print(summary.closing_text(results, bad, notes, table=request.options.table))
     # On standard error, so that JSON on standard output stays JSON.
     for doubt in doubts:
         _tell(doubt)

@@ -162,7 +162,7 @@ class Verification:
                 page = publish(results, asked.report_dir, asked.settings.workers, one_file=one_file)
                 self.notes.append(f"report: {page}")
 
-    def closing_lines(self, *, colour: bool, quiet: bool) -> list[str]:
+    def closing_lines(self, *, quiet: bool) -> list[str]:
         """Return the lines at the end of a run: one screen, or the table of claims, and the counts.
 
         What failed stands above, among the failures of pytest.
@@ -175,7 +175,7 @@ class Verification:
         if quiet:
             return summary.ending(self.results, notes)
         table = self.request.options.table
-        return summary.closing_text(self.results, (), notes, table=table, colour=colour).splitlines()
+        return summary.closing_text(self.results, (), notes, table=table).splitlines()
 
     def _speak(self) -> None:
         """Say from time to time how far the run is, and how long it takes yet."""
@@ -332,9 +332,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if not (rows or observations):
         return
     terminalreporter.section(escaped(f"theory against simulation: {verification.request}"))
-    for line in verification.closing_lines(
-        colour=terminalreporter.hasmarkup, quiet=config.option.verbose < 0
-    ):
+    for line in verification.closing_lines(quiet=config.option.verbose < 0):
         terminalreporter.write_line(line)
 
 

@@ -13,15 +13,13 @@ from simulate._checks import did_you_mean
 from verify.model import Tier
 from verify.page import plots, report as pages
 from verify.page.canvas import WIDTH
+from verify.page.main.plot import PRINTED
 from verify.page.main.sheet import EDGE, GAP, main_figure
 from verify.results import Results
 from verify.running import suite
 from verify.running.options import load_results
 from verify.running.request import requested
 from verify.running.workers import open_map
-
-AS_READ = " [as our copy reads]"
-"""Ends the id of a row that judges a formula as our copy of the paper reads."""
 
 FEW = 4
 """Ids that an error proposes."""
@@ -193,7 +191,7 @@ def plot(
         room = plots.require_width(width) - 2 * EDGE + GAP if width else math.inf
         made = results if isinstance(results, Results) else load_results(results)
         return main_figure(made, paper, int(max(1, min(4, room // (WIDTH + GAP)))))
-    name = claim.removesuffix(AS_READ)
+    name = claim.removesuffix(PRINTED)
     made = report(claim=[name]) if results is None else results
     made = made if isinstance(made, Results) else load_results(made)
     mark = plots.stamp(made)

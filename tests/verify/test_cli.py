@@ -303,3 +303,11 @@ def test_a_mistyped_name_is_refused_with_the_one_that_was_meant(
     output = capsys.readouterr()
     assert output.out == ""
     assert re.search(rf"; did you mean {re.escape(meant)}(\?| or )", output.err.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_closed_stream_changes_no_status(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python has None for a stream that was closed before it started."""
+    monkeypatch.setattr(sys, name, None)
+    assert main(["estimate"]) == 0
+    getattr(sys, name).close()

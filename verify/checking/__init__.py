@@ -32,11 +32,11 @@ from verify.checking.replicates import (
     require_processes,
     returned_numbers,
 )
-from verify.checking.results import Checked, CheckedPoint, overall
+from verify.checking.results import Checked, CheckedPoint
 from verify.judging.admission import rival_problems, size_problems
 from verify.judging.guards import STILL
 from verify.judging.intervals import FEWEST
-from verify.judging.judge import Judgement, judge, looks, outcome, readings, replicates_fixed
+from verify.judging.judge import Judgement, combine, judge, looks, outcome, readings, replicates_fixed
 from verify.judging.properties import SHRINKS, explore
 from verify.model import (
     ABSOLUTE,
@@ -302,7 +302,7 @@ class _Task:
             if still or all(trial.decided or trial.still for trial in trials):
                 break
         points = [trial.point(place, shape) for trial in trials]
-        return _Judged(overall(point.verdict for point in points), points, len(replicates.values), question)
+        return _Judged(combine([point.verdict for point in points]), points, len(replicates.values), question)
 
     def safe_answer(self, place: Place | Exception) -> _Judged:
         """Judge a point chosen by hypothesis; an exception is an outcome, so that it is simplified too."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import numpy as np
 from simulate.results import Columns, Result
 from verify.checking.replicates import Place, function_name
 from verify.judging.guards import unseen_rate
+from verify.judging.judge import combine
 from verify.model import ABSOLUTE, MODEL_BASED, Kind, Verdict
 from verify.page import wording
 from verify.page.theme import PALETTE, STYLE
@@ -114,7 +115,7 @@ class Checked(Result):
     @property
     def verdict(self) -> Verdict:
         """Disagrees if one point does, agrees if all do, else undecided."""
-        return overall(point.verdict for point in self.points)
+        return combine([point.verdict for point in self.points])
 
     @property
     def agrees(self) -> bool:
@@ -321,12 +322,6 @@ class Checked(Result):
             else:
                 marks = [_rival(point, name).value if k else point.predicted for point in self.points]
                 axes.plot(x, marks, "_", ms=14, **style)
-
-
-def overall(verdicts: Iterable[str]) -> Verdict:
-    """Return the verdict on all: one that disagrees is enough, all must agree."""
-    found = set(verdicts)
-    return next((verdict for verdict in WORST_FIRST if verdict in found), Verdict.AGREES)
 
 
 def _value(formula: Formula, parameters: Mapping[str, Any]) -> float:

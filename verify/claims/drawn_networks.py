@@ -1,22 +1,41 @@
-"""Networks as drawn, on images or noise, and ranks of their Hessians: shared by claims on networks."""
+"""Networks as drawn, on images or noise, and ranks of their Hessians: shared by claims on networks.
+
+Also what makes the scores of a block from those of its replicates.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from simulate import data, networks, objectives
-from simulate.monte_carlo import Point
-from simulate.perceptrons import curvature
+from simulate.monte_carlo import Block, Point
+from verify.claims import Array
+from verify.model import Arrays, Simulator
 
 ROUNDING = "an exact identity in float64"
 COUNTS = "counts, which differ by one at least"
 
-Array = np.ndarray[Any, Any]
 Violation = Callable[[Generator, Point], float]
+
+
+def stacked_rows(rows: Sequence[Arrays]) -> Arrays:
+    """Arrays by name from what each replicate, or each of its settings, has of them."""
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def stream_by_stream(one: Callable[[Generator, Point, str], Arrays]) -> Simulator:
+    """A simulator that draws its replicates one after the other, each from a generator, on a device."""
+
+    @wraps(one)
+    def simulate(block: Block, point: Point) -> Arrays:
+        return stacked_rows([one(rng, point, block.device) for rng in block.streams])
+
+    return simulate
 
 
 def sampled_images(rng: Generator, point: Point, side: int) -> tuple[data.Images, int]:
@@ -45,14 +64,6 @@ def bias_free_objective(weights: Any, x: Any, labels: Any, activation: str = "re
 
     logits = partial(networks.mlp_logits, activation=activation)
     return objectives.Objective(logits, (x, labels), nn.CrossEntropyLoss(), parameters=weights)
-
-
-def in_closed_form(weights: Any, x: Any, labels: Any) -> Any:
-    """A ReLU network in all its parameters: derivatives in closed form, without automatic differentiation."""
-    import torch
-
-    size = sum(weight.numel() for weight in weights)
-    return curvature.ProjectedMlp(weights, x, labels, torch.eye(size, dtype=torch.float64))
 
 
 RESOLVED = 1e-10

@@ -156,10 +156,6 @@ UNREAD: dict[str, tuple[str, ...]] = {
 """Outputs of theory that no claim reads, or their modules and classes, by reason."""
 
 
-def _inside(name: str) -> str:
-    return name.removeprefix("theory.")
-
-
 # --- the page of equations
 
 
@@ -199,7 +195,7 @@ def _judges(claims: Iterable[AnyClaim]) -> str:
 
 def _theory(claims: Iterable[AnyClaim]) -> str:
     read = {name for claim in claims for name in functions_read(claim)}
-    return ", ".join(f"`{_inside(name)}`" for name in sorted(read))
+    return ", ".join(f"`{name.removeprefix('theory.')}`" for name in sorted(read))
 
 
 @functools.cache

@@ -19,6 +19,7 @@ import hashlib
 import io
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -255,14 +256,11 @@ def _changed(term: str, old: str, new: str) -> str:
     if term == "rivals":
         before, now = ({*text.split(BETWEEN)} - {""} for text in (old, new))
         changes = (("added", now - before), ("gone", before - now))
-        return ", ".join(f"rivals {word}: {_quoted(names)}" for word, names in changes if names)
+        quoted = ((word, map(repr, sorted(names))) for word, names in changes if names)
+        return ", ".join(f"rivals {word}: {', '.join(names)}" for word, names in quoted)
     if term == "margin" and "by point" not in old + new and old.endswith("%") == new.endswith("%"):
         term += " tightened" if float(new.strip("%")) < float(old.strip("%")) else " widened"
     return f"{term} from {old or NONE} to {new or NONE}"
-
-
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, sorted(names)))
 
 
 def _main() -> None:
@@ -281,4 +279,7 @@ def _main() -> None:
 
 
 if __name__ == "__main__":
-    _main()
+    try:
+        _main()
+    except ValueError as error:  # of a claim that is not let in
+        sys.exit(str(error))

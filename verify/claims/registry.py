@@ -20,6 +20,7 @@ from typing import Any
 
 from simulate._checks import did_you_mean
 from theory.derivations import Derivation
+from verify.claims import shipped
 from verify.claims.images import needed_images
 from verify.judging.admission import intervals, observation_problems, problems
 from verify.model import (
@@ -35,44 +36,6 @@ from verify.model import (
 from verify.model.inventory import Entry, Paper, Status
 from verify.model.observation import Observation
 from verify.results import InventoryRow
-
-__all__ = [
-    "KNOWN",
-    "OURS",
-    "OWN",
-    "PAPER",
-    "Only",
-    "admit",
-    "admit_observations",
-    "alpha",
-    "claim_topics",
-    "claims",
-    "count_statements",
-    "covered",
-    "derivations",
-    "docs",
-    "entries",
-    "entry_of",
-    "families",
-    "folders",
-    "ids",
-    "in_order",
-    "in_statement",
-    "intervals",
-    "inventory",
-    "observations",
-    "paper_ids",
-    "papers",
-    "papers_with",
-    "require_papers",
-    "rooms",
-    "select",
-    "select_observations",
-    "symbols",
-    "tier_of",
-    "whose",
-    "whose_claim",
-]
 
 GROUP = "losscurv.claims"
 """Entry points: the id of a paper, and the module or package that holds its PAPER, ENTRIES and claims."""
@@ -113,16 +76,6 @@ DERIVATIVE = re.compile(r"\\frac\{d(?=[ }\\])(.*?)\}\{d(?=[ \\])")
 
 PAPER, KNOWN, OURS = "paper", "known elsewhere", "ours"
 """Origins of a statement: a paper states it, others have shown it, or neither."""
-
-ORDER = (
-    Status.JUDGED,
-    Status.PARTLY,
-    Status.OBSERVED,
-    Status.DEFINITION,
-    Status.OPEN,
-    Status.NOT_CHECKABLE,
-)
-"""Statuses in the order of the count, judged ones first."""
 
 
 # --- what there is
@@ -270,14 +223,17 @@ def derivations(only: Only = ()) -> list[Derivation]:
 
 
 def docs(only: Only = ()) -> dict[str, str]:
-    """Return the page of every paper that brings one as `DOCS`, the path of a Markdown file or its text.
+    """Return the page of every paper: a file of this package, or `DOCS`, the path of a Markdown file or its text.
 
     Raises
     ------
     ValueError
         If one cannot be read.
     """
-    found = {name: getattr(package, "DOCS", "") for name, package in _packages(only).items()}
+    found = {
+        name: shipped.page(name) if name in OWN else getattr(package, "DOCS", "")
+        for name, package in _packages(only).items()
+    }
     return {name: _read(name, page) for name, page in found.items() if page}
 
 
@@ -374,7 +330,7 @@ def count_statements(inventory: Sequence[InventoryRow]) -> dict[str, int]:
     The command line, the page and the README all give these numbers.
     """
     counts = Counter(entry.status for entry in inventory if not entry.ours)
-    return {status.value: counts[status] for status in ORDER if counts[status]}
+    return {status.value: counts[status] for status in Status if counts[status]}
 
 
 def whose_claim(claim: AnyClaim) -> str:

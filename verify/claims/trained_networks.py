@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -13,6 +14,7 @@ from numpy.random import Generator
 from simulate import data, networks, objectives
 from simulate.monte_carlo import Block, Point
 from simulate.training import grids, rules, stacks, trial_training
+from verify.model import Experiment
 from verify.model.observation import classes_of
 
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ RARE: dict[str, Any] = {
 
 SINGLE = "its networks are trained in single precision"
 
+trained_on_digits = partial(Experiment, single=SINGLE, data="digits")
+"""An experiment on networks that are trained on the digits."""
+
 LAST = 0.01
 """Last rate over the first, there."""
 
@@ -49,9 +54,9 @@ def steps_at(shares: Sequence[float], steps: int) -> tuple[int, ...]:
     return tuple(round(share * steps) for share in shares)
 
 
-def drawn_images(block: Block, point: Point, side: int = 8) -> tuple[list[data.Images], int]:
-    """Flat images of one channel for each network of a block, and how many classes there are."""
-    source = data.opened(point.images, (1, side, side))
+def drawn_images(block: Block, point: Point) -> tuple[list[data.Images], int]:
+    """Flat images of 8 x 8 in one channel for each network of a block, and how many classes there are."""
+    source = data.opened(point.images, (1, 8, 8))
     return [data.sample(source, rng, point.samples).flat() for rng in block.streams], source.classes
 
 
@@ -64,15 +69,33 @@ def training_sets(block: Block, images: Sequence[Any], targets: Sequence[Any]) -
     return grids.TrainingSets(x.float(), y.float() if y.is_floating_point() else y, own)
 
 
+def all_samples(samples: grids.TrainingSets, networks: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """All samples of networks with some of their own, (n, N, ...): of those numbered (n,), of each network if None."""
+    own = cast("Tensor", samples.own)
+    return samples.rows(own if networks is None else own[networks])
+
+
+def common_rates(block: Block, *rates: float) -> Tensor:
+    """The same learning rates for each network of a block, (R, C)."""
+    import torch
+
+    return torch.tensor(rates, device=block.device).expand(len(block), -1)
+
+
 def perceptrons_drawn(block: Block, widths: tuple[int, ...]) -> list[Tensor]:
     """Perceptrons with biases as torch draws them, one for each network of a block."""
     return [p.to(block.device) for p in stacks.perceptrons_at_start(block.streams, widths)]
 
 
+def labelled_images(block: Block, point: Point) -> tuple[grids.TrainingSets, int]:
+    """Images of 8 x 8 with their labels for each network of a block, and how many classes there are."""
+    drawn, classes = drawn_images(block, point)
+    return training_sets(block, [d.images for d in drawn], [d.labels for d in drawn]), classes
+
+
 def small_networks(block: Block, point: Point) -> tuple[list[Tensor], grids.TrainingSets]:
     """Perceptrons at their start, with images of 8 x 8 of their own."""
-    drawn, classes = drawn_images(block, point)
-    samples = training_sets(block, [d.images for d in drawn], [d.labels for d in drawn])
+    samples, classes = labelled_images(block, point)
     return perceptrons_drawn(block, (64, *point.hidden, classes)), samples
 
 
@@ -179,27 +202,21 @@ class Classifier(NamedTuple):
         )
 
 
-def lenet_at_start(rng: Generator, point: Point, device: str) -> Classifier:
-    """LeNet-5, average pooled, at its start: Kaiming normal weights."""
-    return _at_start(
-        rng, point, device, lambda classes: networks.LeNet5(3, classes, rng=rng, pooling="average")
-    )
+def classifier_at_start(rng: Generator, point: Point, device: str) -> Classifier:
+    """A network of the stages and the head of the point, without biases where it says so, else LeNet-5, average pooled.
 
-
-def vgg_at_start(rng: Generator, point: Point, device: str) -> Classifier:
-    """A network of the stages and the head of the point, Kaiming normal, without biases where it says so."""
-    shape = {"stages": point.stages, "head": point.head, "bias": point.get("bias", True)}
-    return _at_start(rng, point, device, lambda classes: networks.Vgg(3, classes, rng=rng, **shape))
-
-
-def _at_start(rng: Generator, point: Point, device: str, model: Callable[[int], nn.Module]) -> Classifier:
-    """Images are drawn, then the network, for as many classes as they have."""
+    Images are drawn, then the network, for as many classes as they have: Kaiming normal weights.
+    """
     import torch
 
     source = data.opened(point.images, (3, 32, 32))
     images, labels = data.sample(source, rng, point.samples).tensors(device, torch.float32)
-    made = model(source.classes).to(device, torch.float32).eval()
-    return Classifier(made, images, labels, point.get("chunk"))
+    if "stages" in point:
+        shape = {"stages": point.stages, "head": point.head, "bias": point.get("bias", True)}
+        model: nn.Module = networks.Vgg(3, source.classes, rng=rng, **shape)
+    else:
+        model = networks.LeNet5(3, source.classes, rng=rng, pooling="average")
+    return Classifier(model.to(device, torch.float32).eval(), images, labels, point.get("chunk"))
 
 
 def vgg_layers(point: Point, *, side: int = 32) -> list[tuple[int, int]]:

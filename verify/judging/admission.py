@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, pairwise
+from typing import Any, TypeGuard
 
 from simulate.monte_carlo import Point
 from verify.judging.estimands import components
@@ -133,7 +134,7 @@ def observation_problems(observation: Observation) -> Iterator[str]:
     # `<lambda>` or `<locals>`: a worker cannot import either.
     if "<" in o.simulate.__qualname__:
         yield "draw with a function at module level, which workers find by its name"
-    if not o.points or len(set(o.points)) < len(o.points):
+    if not _all_different(o.points):
         yield "have points, all different"
     if not o.columns or len({c.heading for c in o.columns}) < len(o.columns):
         yield "have columns, each with a heading of its own"
@@ -164,10 +165,13 @@ def _cost_problems(o: Observation) -> Iterator[str]:
 
 def _can_be_axis(values: object) -> bool:
     """Whether these values can be positions on a horizontal axis."""
-    if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
-        return False
     # Not `isinstance`, for a bool is an int too.
-    return all(type(v) in (int, float) and math.isfinite(v) for v in values)
+    return _all_different(values) and all(type(v) in (int, float) and math.isfinite(v) for v in values)
+
+
+def _all_different(values: object) -> TypeGuard[tuple[Any, ...]]:
+    """Whether this is a tuple of one or more different values."""
+    return isinstance(values, tuple) and 0 < len(values) == len(set(values))
 
 
 def _claim_problems(claim: Claim) -> Iterator[str]:
@@ -177,7 +181,7 @@ def _claim_problems(claim: Claim) -> Iterator[str]:
         claim.logarithm not in LOGARITHMS or claim.relative or claim.kind in NO_LOGARITHMS
     ):
         yield f"have logarithms to base {', '.join(LOGARITHMS)}, means with an absolute margin, if any"
-    if not experiment.points or len(set(experiment.points)) < len(experiment.points):
+    if not _all_different(experiment.points):
         yield "have points, all different"
     wrong = [*_kind_problems(claim), *_along_problems(claim)]
     yield from wrong
@@ -226,7 +230,7 @@ def _along_problems(claim: Claim) -> Iterator[str]:
         yield "name the claim on the order of its correction: same experiment, the limit as its offset"
     for point in claim.experiment.points if claim.along else ():
         values = point.get(claim.along)
-        if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
+        if not _all_different(values):
             yield f"have a tuple of different values of {claim.along!r} at every point"
         elif kind in MODEL_BASED:
             yield from size_problems(values, count)

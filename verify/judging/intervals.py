@@ -124,22 +124,20 @@ def mean_interval(
     spread = float(values.std(ddof=1)) if n > 1 else math.inf
     # a spread at the level of rounding is no spread: its "shape" would be the shape of rounding errors
     if spread <= 1e-14 * max(abs(mean), numerical) or spread == 0.0:
+        found = Interval(estimate=mean, numerical=numerical)
         if exact and n >= FEWEST:
-            return Interval(
-                estimate=mean, lower=mean - numerical, upper=mean + numerical, numerical=numerical
-            )
-        return Interval(estimate=mean, numerical=numerical, obstacle=STILL)
+            return replace(found, lower=mean - numerical, upper=mean + numerical)
+        return found.blocked_by(STILL)
     skewness = float((((values - mean) / spread) ** 3).mean())
+    found = Interval(estimate=mean, numerical=numerical, skewness=skewness)
     k = multiplier(n, alpha) if n >= FEWEST else math.inf
     if math.isinf(k):
-        return Interval(estimate=mean, numerical=numerical, skewness=skewness, obstacle="too few replicates")
+        return found.blocked_by("too few replicates")
     k = widened(k, n, skewness)
     if why := SKEWED if math.isinf(k) else departure(values, skewness):
-        return Interval(estimate=mean, numerical=numerical, skewness=skewness, obstacle=why)
+        return found.blocked_by(why)
     half = k * spread / math.sqrt(n) + numerical
-    return Interval(
-        estimate=mean, lower=mean - half, upper=mean + half, numerical=numerical, skewness=skewness
-    )
+    return replace(found, lower=mean - half, upper=mean + half)
 
 
 def multiplier(n: int, alpha: float) -> float:
@@ -173,16 +171,10 @@ def widened(k: float, n: int, skewness: float) -> float:
     c = abs(skewness) / (3 * math.sqrt(n))
     if c == 0.0:
         return k
-    low, high = k, math.sqrt(1.5) * k  # k'^2 = k^2/(1 - 2ck') is at most 3/2 k^2 while ck' <= 1/6
+    high = math.sqrt(1.5) * k  # k'^2 = k^2/(1 - 2ck') is at most 3/2 k^2 while ck' <= 1/6
     if c * high > 1 / 6:
         return math.inf
-    for _ in range(60):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if middle**2 / 2 - c * middle**3 < k * k / 2 else (low, middle)
-    # The upper end: rounding must not narrow an interval.
-    return high
+    return _boundary(lambda wide: wide**2 / 2 - c * wide**3 >= k * k / 2, k, high)
 
 
 def ratio_interval(numerator: Floats, denominator: Floats, *, alpha: float) -> Interval:

@@ -52,7 +52,6 @@ class Reading(NamedTuple):
     label: str
     predict: Prediction
     score: str | tuple[str, str]
-    expected: Verdict
     passage: Passage
 
 
@@ -76,20 +75,38 @@ class Judgement:
 
 def readings(claim: Claim) -> tuple[Reading, ...]:
     """Return the reading held to be right and, where our copy of the paper reads otherwise, that one too."""
-    own = labels(claim)[0]
-    mine = Reading(own, claim.predict, claim.score, claim.expected, passage(claim, own))
-    if claim.printed is None:
-        return (mine,)
-    other = mine._replace(label=PRINTED, expected=Verdict.DISAGREES, passage=passage(claim, PRINTED))
-    if isinstance(claim.printed, str):
-        return mine, other._replace(score=claim.printed)
-    return mine, other._replace(predict=claim.printed)
+    (label, said), *other = _passages(claim).items()
+    mine = Reading(label, claim.predict, claim.score, said)
+    printed = {"score" if isinstance(claim.printed, str) else "predict": claim.printed}
+    return (mine, *(mine._replace(label=label, passage=said, **printed) for label, said in other))
 
 
 def labels(claim: AnyClaim) -> tuple[str, ...]:
     """Return the names of a claim's readings: *corrected* next to a misprint, *theory* next to anything else."""
-    name = "corrected" if _is_correction(claim) else "theory"
-    return (name, PRINTED) if _reads_otherwise(claim) else (name,)
+    return tuple(_passages(claim))
+
+
+def passage(claim: AnyClaim, label: str) -> Passage:
+    """Return the paper's passage on the reading as our copy reads, if this is its label, else on the other reading."""
+    own, *printed = _passages(claim).values()
+    return printed[0] if label == PRINTED else own
+
+
+def _passages(claim: AnyClaim) -> dict[str, Passage]:
+    """Return the passage on each reading; the paper's own words go with one reading, not with both."""
+    printed = isinstance(claim, Claim | Identity) and claim.printed not in (None, "")
+    stated = claim.passage or Passage(Standing.MISPRINT if printed else Standing.AS_STATED)
+    # a claim on a misprint corrects it, unless it judges the misprint alone, which is expected to fail
+    corrects = stated.standing is Standing.MISPRINT and (printed or claim.expected is not Verdict.DISAGREES)
+    label = "corrected" if corrects else "theory"
+    if not printed:
+        return {label: stated._replace(standing=Standing.CORRECTED) if corrects else stated}
+    # what stands beside a formula that fails and is no misprint is known from those whom the source names, or ours
+    counterpart = Standing.KNOWN if cites_others(claim) else Standing.OURS
+    return {
+        label: Passage(Standing.CORRECTED if corrects else counterpart, root=stated.root),
+        PRINTED: stated,
+    }
 
 
 def cites_others(claim: AnyClaim) -> bool:
@@ -97,45 +114,6 @@ def cites_others(claim: AnyClaim) -> bool:
     author, year = claim.paper[:-4], claim.paper[-4:]
     others = re.sub(rf"\b{author}\b[^()]*\({year}\)", "", claim.source, flags=re.IGNORECASE)
     return bool(CITED.search(others))
-
-
-def _standing_of_reading(claim: AnyClaim, label: str) -> Standing:
-    """Return the relation of the reading of this name to the paper.
-
-    The counterpart of a formula of the paper that fails and is no misprint is known from those whom the source names,
-    or ours.
-    """
-    stated = _standing_in_paper(claim)
-    if label == PRINTED:
-        return stated
-    if _is_correction(claim):
-        return Standing.CORRECTED
-    counterpart = Standing.KNOWN if cites_others(claim) else Standing.OURS
-    return counterpart if _reads_otherwise(claim) else stated
-
-
-def passage(claim: AnyClaim, label: str) -> Passage:
-    """Return the paper's passage on the reading of this name; its own words go with one reading, not with both."""
-    if claim.passage and (label == PRINTED or not _reads_otherwise(claim)):
-        return claim.passage._replace(standing=_standing_of_reading(claim, label))
-    return Passage(_standing_of_reading(claim, label), root=claim.passage.root if claim.passage else 1)
-
-
-def _standing_in_paper(claim: AnyClaim) -> Standing:
-    if claim.passage:
-        return claim.passage.standing
-    return Standing.MISPRINT if _reads_otherwise(claim) else Standing.AS_STATED
-
-
-def _is_correction(claim: AnyClaim) -> bool:
-    """Whether the claim's theory corrects a misprint and is not the misprint itself, which is expected to fail."""
-    return _standing_in_paper(claim) is Standing.MISPRINT and (
-        _reads_otherwise(claim) or claim.expected is not Verdict.DISAGREES
-    )
-
-
-def _reads_otherwise(claim: AnyClaim) -> bool:
-    return isinstance(claim, Claim | Identity) and claim.printed not in (None, "")
 
 
 def separation(claim: Claim, point: Point, formula: Prediction) -> float:
@@ -185,6 +163,18 @@ def decide(interval: Interval, low: float, high: float) -> Verdict:
     if interval.upper < low or interval.lower > high:
         return Verdict.DISAGREES
     return Verdict.UNDECIDED
+
+
+def combine(verdicts: Sequence[str]) -> Verdict:
+    """One verdict over all points: any disagreement disagrees, all must agree to agree.
+
+    >>> combine(["agrees", "undecided"])
+    <Verdict.UNDECIDED: 'undecided'>
+    """
+    if Verdict.DISAGREES in verdicts:
+        return Verdict.DISAGREES
+    agree = bool(verdicts) and all(v == Verdict.AGREES for v in verdicts)
+    return Verdict.AGREES if agree else Verdict.UNDECIDED
 
 
 def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: float) -> Judgement:
@@ -272,6 +262,25 @@ def outcome(
         looks=[_look(claim, judged, earlier) for earlier in trail],
         violations=[Violation(replicate=int(i), by=float(beyond[i])) for i in np.flatnonzero(beyond)[:KEPT]],
         profile=profile(estimand) if claim.kind in (*MODEL_BASED, Kind.DISTRIBUTION) else [],
+    )
+
+
+def exact_outcome(
+    point: Point, difference: float, tolerance: float, rivals: Mapping[str, float]
+) -> PointOutcome:
+    """Return the record of a check without statistics: a difference, and that of each rival, against a tolerance."""
+    return PointOutcome(
+        parameters=dict(point),
+        verdict=Verdict.AGREES if difference <= tolerance else Verdict.DISAGREES,
+        predicted=0.0,
+        margin=tolerance,
+        measured=difference,
+        lower=difference,
+        upper=difference,
+        rivals=[
+            RivalOutcome(name=name, value=off, margins=off / tolerance, rejected=off > SEPARATION * tolerance)
+            for name, off in rivals.items()
+        ],
     )
 
 

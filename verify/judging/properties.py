@@ -13,9 +13,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from simulate.monte_carlo import Point, fixture
+from verify.judging.judge import exact_outcome
 from verify.model import Claim, ExactProperty, StatisticalProperty, Verdict
 from verify.model.domains import strategy
-from verify.results import PointOutcome, RivalOutcome
+from verify.results import PointOutcome
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -53,19 +54,12 @@ def explore_exact(claim: ExactProperty, seed: int, max_examples: int) -> Explore
     """Look for an example that violates an exact statement by more than its tolerance."""
 
     def judged(point: Point) -> PointOutcome:
-        violation = float(claim.violation(_stream(claim.id, seed, point), point))
-        return PointOutcome(
-            parameters=dict(point),
-            verdict=Verdict.AGREES if violation <= claim.tolerance else Verdict.DISAGREES,
-            predicted=0.0,
-            margin=claim.tolerance,
-            measured=violation,
-            lower=violation,
-            upper=violation,
-            rivals=[
-                _exact_rival(claim, name, seed, point) for name in claim.rivals if point in claim.examples
-            ],
-        )
+        def violated(by: Callable[[Any, Point], float]) -> float:
+            return float(by(fixture(seed, f"{claim.id}\n{point.canonical()}"), point))
+
+        off, rivals = violated(claim.violation), claim.rivals if point in claim.examples else {}
+        beside = {name: violated(rival) for name, rival in rivals.items()}
+        return exact_outcome(point, off, claim.tolerance, beside)
 
     return _explore(claim, judged, seed, max_examples)
 
@@ -193,20 +187,6 @@ def _tolerate(call: Callable[..., None], *arguments: Any) -> None:
         call(*arguments)
     except _CounterexampleError:
         return  # the search is over; what failed is on record
-
-
-def _exact_rival(claim: ExactProperty, name: str, seed: int, point: Point) -> RivalOutcome:
-    violation = float(claim.rivals[name](_stream(claim.id, seed, point), point))
-    return RivalOutcome(
-        name=name,
-        value=violation,
-        margins=violation / claim.tolerance,
-        rejected=violation > 2 * claim.tolerance,
-    )
-
-
-def _stream(claim: str, seed: int, point: Point) -> Any:
-    return fixture(seed, f"{claim}\n{point.canonical()}")
 
 
 def _number(claim: str, seed: int) -> int:

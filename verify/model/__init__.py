@@ -313,9 +313,6 @@ class Identity(_Stated):
         Relative difference up to which the routes agree.
     printed
         Name of the route that is the formula as our copy reads, if there is one; it is no rival.
-    sees
-        The error of theory that it is sure to detect, in words, where the routes are signs or counts, which differ
-        wholly or not at all; empty: a count that is off by one.
     """
 
     routes: Routes
@@ -327,7 +324,6 @@ class Identity(_Stated):
     tier: Tier = Tier.SMOKE
     data: str = ""
     quantity: str = ""
-    sees: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -406,9 +402,6 @@ class StatisticalProperty(_Stated):
             margin_reason=self.margin_reason,
             rivals=self.rivals,
             relative=self.relative,
-            quantity=self.quantity,
-            says=self.says,
-            reads=self.reads,
         )
 
 

@@ -7,13 +7,16 @@ from typing import NamedTuple
 
 
 class Status(StrEnum):
-    """Status of an entry of the inventory; *judged* and *partly judged* follow from the claims that cover it."""
+    """Status of an entry of the inventory, in the order of a count, judged ones first.
+
+    *Judged* and *partly judged* follow from the claims that cover it.
+    """
 
     JUDGED = "judged"
     PARTLY = "partly judged"
-    OPEN = "open"
-    DEFINITION = "definition"
     OBSERVED = "observed"
+    DEFINITION = "definition"
+    OPEN = "open"
     NOT_CHECKABLE = "not checkable here"
 
 

@@ -42,17 +42,14 @@ def plain_scale(name: str, ends: Limits, *, logarithmic: bool = False, whole: bo
     found = powers(*ends) if logarithmic else []
     texts = {value: tick_text(value) for value in found}
     if not found:
-        values = MaxNLocator(nbins=4, steps=STEPS[whole], integer=whole).tick_values(*ends)
-        found = [1.0 * m * 10.0**k for k in _decades(ends) for m in (1, 2, 5)] if logarithmic else [*values]
-        found = [value for value in found if ends[0] <= value <= ends[1]]
+        if logarithmic:
+            span = range(math.floor(math.log10(ends[0])), math.floor(math.log10(ends[1])) + 1)
+            found = [m * 10.0**k for k in span for m in (1, 2, 5) if ends[0] <= m * 10.0**k <= ends[1]]
         if len(found) < 2:
+            values = MaxNLocator(nbins=4, steps=STEPS[whole], integer=whole).tick_values(*ends)
             found = [value for value in values if ends[0] <= value <= ends[1]]
         texts = {value: wording.numeral(round(value, 14), 6) for value in found}
     return Scale(name, ends, found, logarithmic, texts)
-
-
-def _decades(ends: Limits) -> range:
-    return range(math.floor(math.log10(ends[0])), math.floor(math.log10(ends[1])) + 1)
 
 
 def powers(low: float, high: float) -> list[float]:
@@ -122,7 +119,7 @@ def plain_ticks(axis: Any, *, whole: bool = False) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: wording.numeral(round(value, 14), 6)))
 
 
-def tick_text(value: float, _: Any = None) -> str:
+def tick_text(value: float) -> str:
     """A tick as all other numbers of the report are written, far powers of ten as such."""
     power = round(math.log10(abs(value))) if value else 0
     if not -3 < power < 4 and math.isclose(abs(value), 10.0**power):

@@ -28,16 +28,11 @@ from verify.page.outcomes import (
 from verify.page.statements import how_closely, how_far, largest_margins, rows_of_claims
 from verify.page.vocabulary import EXACT
 from verify.page.wording import percent
-from verify.results import JudgedCounts, Promise, Results, Row, Suite
+from verify.results import JudgedCounts, Promise, Results, Row
 from verify.running.commits import commit
 from verify.running.suite import version
 
 STOPPED = ", the run was stopped"
-
-
-def lines(suite: Suite) -> list[str]:
-    """The count of claims, and the promise on errors."""
-    return [census_line(suite.census), promise_line(suite.promises)]
 
 
 def census_line(census: JudgedCounts) -> str:

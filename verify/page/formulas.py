@@ -140,7 +140,8 @@ def lettered(text: object) -> Markup:
     """
     if isinstance(text, Markup):
         return text
-    found = _indexed(_spelled(re.sub("[\ue000-\ue003]", "", str(text))))
+    found = _spelled(re.sub("[\ue000-\ue003]", "", str(text)))
+    found = _INDEX.sub(lambda index: f"{index[1]}\ue000{index[2] or index[3]}\ue001", found)
     found = re.sub(r"(?<=\d) %", "\u00a0%", found)
     found = str(escape(_POWER.sub(lambda power: f"\ue002{_inner(power[1])}\ue003", found)))
     for mark, tag in _TAGS.items():
@@ -161,7 +162,7 @@ def typeset(text: str) -> str:
 def _spelled(text: str) -> str:
     """Letters by their own sign, and the signs between them."""
     text = _HATTED.sub(_accented, text)
-    text = _LETTER.sub(lambda found: GREEK[found[1]], _greek_before_an_index(text))
+    text = _LETTER.sub(lambda found: GREEK[found[1]], text)
     for written, sign in _SIGNS.items():
         text = text.replace(written, sign)
     return _MINUS.sub("−", text)
@@ -171,15 +172,6 @@ def _accented(found: re.Match[str]) -> str:
     """A letter with a tilde or a hat on it."""
     greek, hatted, other = found.groups()
     return f"{hatted}\u0302" if hatted else f"{GREEK.get(greek, other)}\u0303"
-
-
-def _greek_before_an_index(text: str) -> str:
-    """An underscore is a letter to no one but a regular expression."""
-    return re.sub(rf"(?<![A-Za-z_])({_NAMED})(?=_[A-Za-z0-9])", lambda found: GREEK[found[1]], text)
-
-
-def _indexed(text: str) -> str:
-    return _INDEX.sub(lambda found: f"{found[1]}\ue000{found[2] or found[3]}\ue001", text)
 
 
 def _inner(power: str) -> str:

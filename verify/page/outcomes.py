@@ -9,11 +9,6 @@ from verify.claims.records import StatedReading
 from verify.model import Standing, Verdict
 from verify.results import InventoryRow, Row
 
-__all__ = [
-    "CORRECTED", "FAILS", "HOLDS", "LIMITS", "MARKS", "SEEN", "SHORT", "Judged", "mark_of", "outcome_of",
-    "reading_mark", "statement_outcomes",
-]  # fmt: skip
-
 HOLDS, LIMITS, CORRECTED, FAILS, SEEN = "holds", "limits", "corrected", "fails", "seen"
 
 SHORT = {

@@ -64,7 +64,7 @@ from verify.page.heading import mathtext
 from verify.page.theme import PALETTE
 from verify.page.vocabulary import EXACT
 from verify.results import PointOutcome, ProfilePoint, Row
-from verify.results.lines import drawn_at_points_only, on_axis, others, spans_decades
+from verify.results.lines import drawn_at_points_only, on_axis, spans_decades
 
 LEFT, RIGHT, TOP = 44.0, 14.0, ABOVE + 4
 """Points beside a frame, and above it."""
@@ -238,7 +238,7 @@ def _line(row: Row, place: int) -> Track:
     beside = [curve.rivals[name] for name in OWN if name in curve.rivals] if row.reading == PRINTED else []
     theory = drawable(beside[0] if beside else curve.predicted)
     half = row.margin * np.abs(theory) if row.relative else np.full(len(curve.x), row.margin)
-    name = short_names([others(curve) for curve in row.curves])[place]
+    name = short_names([curve.at for curve in row.curves])[place]
     sign = [*MARKS.values()][place % len(MARKS)]
     rivals = {name: drawable(values) for name, values in curve.rivals.items()}
     return Track(np.array(curve.x), drawable(curve.predicted), half, rivals, name and f"{sign} {name}")

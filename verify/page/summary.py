@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from verify.model import Verdict
-from verify.page import counts, terminal
-from verify.page.counts import run_verdict
+from verify.page import terminal
+from verify.page.counts import census_line, promise_line, run_verdict
 from verify.page.wording import legible
 from verify.results import Observed, Results, Row, Suite
 
@@ -49,7 +49,6 @@ def closing_text(
     notes: Sequence[str] = (),
     *,
     table: bool = False,
-    colour: bool = False,
 ) -> str:
     """Return the text at the end of a run: one screen or a table, then `bad` items (None: the surprises) and notes."""
     if bad is None:
@@ -58,7 +57,7 @@ def closing_text(
     tail = ending(results, notes)
     if not tabled(results, table):
         return "\n".join([*screen(results, to_look_at(results, bad)), *tail])
-    lines = terminal.table(legible(results.rows), colour=colour) if results.rows else []
+    lines = terminal.table(legible(results.rows)) if results.rows else []
     names = ", ".join(made.id for made in legible(results.observations))
     blocks = [f"observed, not judged; the page has their tables: {names}"] * bool(names)
     blocks += [f"\n{item.error}{terminal.surprise_block(item)}" for item in legible([*bad])]
@@ -70,7 +69,8 @@ def ending(results: Results, notes: Iterable[str] = ()) -> list[str]:
     return [
         *notes,
         *host_lines(results.suite),
-        *counts.lines(results.suite),
+        census_line(results.suite.census),
+        promise_line(results.suite.promises),
         terminal.tally(results.rows, results.observations),
     ]
 

@@ -28,7 +28,7 @@ WORDS_PER_LINE = 76
 PIPE_WIDTH = 80
 
 
-def table(rows: Sequence[Row], *, colour: bool | None = None) -> list[str]:
+def table(rows: Sequence[Row]) -> list[str]:
     """Return the verdicts of rows: a line each where the terminal is wide enough, else several.
 
     Numbers are those of the point that the verdict hangs on. The time of an experiment stands with the first row that
@@ -37,7 +37,7 @@ def table(rows: Sequence[Row], *, colour: bool | None = None) -> list[str]:
     head = ("verdict     claim", "reading", "measured", "predicted", "n", "rivals", "CPU s")
     first: dict[str, str] = {}
     cells = [_cells(row, first.setdefault(row.experiment or row.claim, row.id) == row.id) for row in rows]
-    room = console(colour=colour).width
+    room = console().width
     return _aligned(head, cells, room) or [
         line for claim, *others in cells for line in [claim, *_cells_with_headings(head[1:], others, room)]
     ]
@@ -137,11 +137,10 @@ def score_lines(card: Scorecard) -> list[str]:
     return [*lines, ", ".join(f"{name} {value}" for name, value in card.run.items())]
 
 
-def console(file: IO[str] | None = None, *, colour: bool | None = None) -> Console:
+def console(file: IO[str] | None = None) -> Console:
     """Return a console, as wide as the terminal; a file or a pipe is as wide as `COLUMNS` says, else 80."""
-    tty = (file or sys.stdout).isatty() or bool(colour)
-    width = None if tty or "COLUMNS" in os.environ else PIPE_WIDTH
-    return Console(file=file, highlight=False, width=width, force_terminal=colour)
+    fixed = not (file or sys.stdout).isatty() and "COLUMNS" not in os.environ
+    return Console(file=file, highlight=False, width=PIPE_WIDTH if fixed else None)
 
 
 def columns(most: int = 110) -> int:

@@ -13,6 +13,7 @@ from verify.escapes import escaped, printable
 from verify.judging.guards import REMEDIES, TOLD_FROM, unseen_rate
 from verify.judging.judge import PRINTED
 from verify.model import Kind, Standing
+from verify.page.formulas import GREEK
 from verify.results import PointOutcome, Row
 
 EVEN = 0.9
@@ -105,7 +106,7 @@ def prediction(point: PointOutcome, *, plain: bool = False) -> str:
     ...                         lower=2.02, upper=2.04))
     '2.040 ± 0.020'
     """
-    return _plus_minus(point.predicted, point.margin, 2, plain)
+    return _plus_minus(point.predicted, point.margin, plain)
 
 
 def measurement(point: PointOutcome, *, plain: bool = False) -> str:
@@ -120,7 +121,7 @@ def measurement(point: PointOutcome, *, plain: bool = False) -> str:
     if half == 0.0:
         return numeral(point.measured, plain=plain)
     sides = point.upper - point.measured, point.measured - point.lower
-    said = _plus_minus(point.measured, half, 2, plain)
+    said = _plus_minus(point.measured, half, plain)
     if min(sides) > EVEN * half or not math.isfinite(half) or "×" in said or "e" in said:
         return said
     middle, _, larger = said.partition(" ± ")
@@ -256,13 +257,13 @@ def differing(point: Placed, points: Sequence[Placed]) -> dict[str, Any]:
     return {k: v for k, v in point.parameters.items() if k not in common}
 
 
-def parameters(values: Mapping[str, Any], separator: str = ", ") -> str:
+def parameters(values: Mapping[str, Any]) -> str:
     """Parameters as text.
 
     >>> parameters({"spike": 2.5, "sizes": (3, 4), "law": "relu", "bias": True, "theorem_7_read": 0.5})
     'spike = 2.5, sizes = (3, 4), law = relu, bias = yes, theorem 7 as our copy reads = 0.5'
     """
-    return separator.join(f"{named(name)} = {_value(value)}" for name, value in values.items())
+    return ", ".join(f"{named(name)} = {_value(value)}" for name, value in values.items())
 
 
 def named(parameter: str) -> str:
@@ -272,7 +273,7 @@ def named(parameter: str) -> str:
     ('weight variance', 'sigma_c', 'theorem 7 as our copy reads')
     """
     first = parameter.partition("_")[0]
-    if first in _LETTERS or len(first) == 1 or not first:
+    if first in GREEK or len(first) == 1 or not first:
         return parameter
     words = parameter.removesuffix("_read") + " as our copy reads" * parameter.endswith("_read")
     return words.replace("_", " ")
@@ -330,21 +331,6 @@ def _names_of(record: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(record))
 
 
-_LETTERS = (
-    "sigma",
-    "alpha",
-    "beta",
-    "gamma",
-    "lambda",
-    "rho",
-    "eta",
-    "kappa",
-    "theta",
-    "phi",
-    "q0",
-    "q1",
-    "q2",
-)
 _ABSENT = object()
 _LOGARITHMS = {"2": "log₂", "e": "ln", "10": "log₁₀"}
 _LONGEST_SLUG = 120
@@ -364,18 +350,18 @@ def _value(value: Any) -> str:
     return str(value).replace("_", " ")
 
 
-def _plus_minus(value: float, half: float, digits: int, plain: bool) -> str:
-    """Both numbers to the same decimals, the half-width to `digits` significant ones."""
+def _plus_minus(value: float, half: float, plain: bool) -> str:
+    """Both numbers to the same decimals, the half-width to two significant ones."""
     if not (math.isfinite(value) and math.isfinite(half) and half > 0):
         return f"{numeral(value, plain=plain)} ± {numeral(half, 3, plain=plain)}"
-    decimals = digits - 1 - math.floor(math.log10(half))
+    decimals = 1 - math.floor(math.log10(half))
     largest = max(abs(value), half)
     if _SMALLEST_DECIMAL * 10 <= largest < _LARGEST_DECIMAL and decimals <= 6:
         return f"{_minus(f'{value:.{max(decimals, 0)}f}')} ± {half:.{max(decimals, 0)}f}"
     if largest < 1000 * half or value == 0:
-        return f"{numeral(value, digits + 2, plain=plain)} ± {numeral(half, digits, plain=plain)}"
-    exact = max(4, min(12, math.ceil(math.log10(abs(value)) - math.log10(half)) + digits))
-    return f"{numeral(value, exact, plain=plain)} ± {numeral(half, digits, plain=plain)}"
+        return f"{numeral(value, plain=plain)} ± {numeral(half, 2, plain=plain)}"
+    exact = max(4, min(12, math.ceil(math.log10(abs(value)) - math.log10(half)) + 2))
+    return f"{numeral(value, exact, plain=plain)} ± {numeral(half, 2, plain=plain)}"
 
 
 def _minus(text: str) -> str:

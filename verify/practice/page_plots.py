@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from verify.page.axes import decades, plain_ticks
 from verify.page.canvas import ABOVE, BELOW, HEIGHT, RIGHT, WIDTH, Scale, dress, frame
+from verify.page.drawing import Panel, stack
 from verify.page.markup import themed
 from verify.page.theme import PALETTE, STYLE
 
@@ -78,22 +79,19 @@ def plots_html(pictures: Sequence[PagePlot]) -> Markup:
 
 def figure_of(pictures: Sequence[PagePlot], label: str, foot: str) -> Figure:
     """Return one figure with the pictures side by side, two in a row; `foot` is its small print."""
-    width, height = _WIDTHS[2] + _GAP, HEIGHT * _WIDTHS[2] / WIDTH + _TITLE
-    whole = min(2, len(pictures)) * width + _GAP, -(-len(pictures) // 2) * height + _TITLE
+    width, columns = _WIDTHS[2], min(2, len(pictures))
+    height = HEIGHT * width / WIDTH - ABOVE - BELOW
+    panels = [
+        Panel(height, partial(_draw_titled, each), left=LEFT, right=each.right + _GAP, above=ABOVE + _TITLE)
+        for each in pictures
+    ]
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(whole[0] / 72, whole[1] / 72), label=label)
-        FigureCanvasAgg(figure)
-        for k, each in enumerate(pictures):
-            left, base = _GAP + k % 2 * width + LEFT, whole[1] - (k // 2 + 1) * height + BELOW - _TITLE / 2
-            inside = (
-                (width - _GAP - LEFT - each.right) / whole[0],
-                (height - ABOVE - BELOW - _TITLE) / whole[1],
-            )
-            axes = figure.add_axes((left / whole[0], base / whole[1], *inside))
-            each.draw(axes)
-            axes.annotate(
-                each.title, (0, 1), (-LEFT, ABOVE + 2), "axes fraction", "offset points", fontsize=10.5,
-                fontweight="bold", color=PALETTE["ink"],
-            )  # fmt: skip
-        figure.text(1 - _GAP / whole[0], 5 / whole[1], foot, fontsize=8, color=PALETTE["muted"], ha="right")
-    return figure
+        return stack(panels, label, foot, columns * (width + _GAP), columns=columns)
+
+
+def _draw_titled(picture: PagePlot, axes: Axes) -> None:
+    picture.draw(axes)
+    axes.annotate(
+        picture.title, (0, 1), (-LEFT, ABOVE + 2), "axes fraction", "offset points", fontsize=10.5,
+        fontweight="bold", color=PALETTE["ink"],
+    )  # fmt: skip

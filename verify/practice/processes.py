@@ -69,5 +69,5 @@ def _without_output(options: argparse.Namespace) -> Iterator[None]:
         contextlib.redirect_stdout(nowhere),
         contextlib.redirect_stderr(nowhere),
     ):
-        options.output, options.save_vectors = folder, None
+        options.output = folder
         yield

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import nn
 from torch.nn import functional
 
-from simulate.objectives.restoring import preserve_state
 from verify.practice.loading import Problem
+from verify.practice.loading.foreign import forward_passes
 
 _ROUNDING = 1e-4
 """Tolerance of the sum of probabilities, for many classes in single precision."""
@@ -18,6 +17,7 @@ def setup_warnings(problem: Problem) -> tuple[str, ...]:
 
     Examples
     --------
+    >>> import torch
     >>> from verify.practice.loading import problem
     >>> x, y = torch.eye(3), torch.arange(3)
     >>> [line[-16:] for line in setup_warnings(problem(nn.Sequential(nn.Linear(3, 3), nn.Softmax(1)), (x, y)))]
@@ -37,10 +37,6 @@ def _probabilities(problem: Problem) -> bool:
         return False
     objective = problem.objective
     few = objective.few()
-    with (
-        objective.ranks.together("outputs"),
-        preserve_state(objective.model, objective.training),
-        torch.no_grad(),
-    ):
+    with forward_passes(objective, "outputs"):
         outputs = objective.outputs(objective.leaves, few.inputs)
     return bool((outputs >= 0).all() and ((outputs.double().sum(1) - 1).abs() < _ROUNDING).all())

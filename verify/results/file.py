@@ -80,26 +80,7 @@ def canonical(value: Any) -> str:
     >>> canonical({"b": (1.0, float("nan")), "a": 2**70}), canonical(0.5)
     ('{"a":1180591620717411303424,"b":[1,"nan"]}', '0.5')
     """
-    return json.dumps(
-        _floats_to_integers(_json_value(_as_dict(value))),
-        sort_keys=True,
-        separators=(",", ":"),
-        allow_nan=False,
-    )
-
-
-def _as_dict(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_as_dict(item) for item in value]
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-
-
-def _floats_to_integers(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _floats_to_integers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_floats_to_integers(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return json.dumps(_json_value(value, whole=True), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def load(path: Path) -> Results:
@@ -261,15 +242,17 @@ def _types(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _json_value(value: Any) -> Any:
-    """Return a value for JSON, with NaN and infinity, which it lacks, as strings."""
+def _json_value(value: Any, *, whole: bool = False) -> Any:
+    """Return a value for JSON, with NaN and infinity, which it lacks, as strings; `whole`: 1.0 as 1."""
     if isinstance(value, dict):
-        return {key: _json_value(item) for key, item in value.items()}
+        return {key: _json_value(item, whole=whole) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_json_value(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
-    return value
+        return [_json_value(item, whole=whole) for item in value]
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return repr(value)
+        return int(value) if whole and value.is_integer() else value
+    return _json_value(asdict(value), whole=whole) if is_dataclass(type(value)) else value
 
 
 def _restore_non_finite(value: Any, where: str, depth: int = 0) -> Any:

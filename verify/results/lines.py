@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from verify.results.records import Curve, PointOutcome, Row
+from verify.results.records import PointOutcome, Row
 
 
 def spans_decades(values: Sequence[float]) -> bool:
@@ -29,15 +28,10 @@ def drawn_at_points_only(row: Row) -> bool:
     return own or any(point.inputs for point in row.points)
 
 
-def others(curve: Curve) -> dict[str, Any]:
-    """Return the parameters that do not change along a curve."""
-    return {name: value for name, value in curve.at.items() if name != curve.axis}
-
-
 def on_axis(row: Row) -> Iterator[tuple[PointOutcome, int | None]]:
     """Yield the points on the axis of the curves, each with the number of its curve, if it is drawn."""
     axis = row.curves[0].axis
     for point in row.points:
         if isinstance(point.parameters.get(axis), int | float):
             at = {name: value for name, value in point.parameters.items() if name != axis}
-            yield point, next((k for k, curve in enumerate(row.curves) if others(curve) == at), None)
+            yield point, next((k for k, curve in enumerate(row.curves) if curve.at == at), None)

@@ -98,7 +98,7 @@ class PointOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """Prediction and rivals against the parameter `axis`, the others as at one of the points."""
+    """Prediction and rivals against the parameter `axis`, the others as in `at`, which lacks it."""
 
     axis: str
     at: dict[str, Any]

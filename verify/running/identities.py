@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point, fixture, one_thread
-from verify.judging.judge import PRINTED, labels, passage
-from verify.model import Identity, Verdict
-from verify.results import PointOutcome, RivalOutcome, Row
+from verify.judging.judge import PRINTED, combine, exact_outcome, labels, passage
+from verify.model import Identity
+from verify.results import PointOutcome, Row
 from verify.running.pump import Asked, Pump
-from verify.running.rows import combine, require_separated, row_of
+from verify.running.rows import require_separated, row_of
 from verify.running.settings import Settings
 
 Arrays = Mapping[str, Any]
@@ -89,14 +89,11 @@ def _row(
     outcomes = [_outcome(claim, point, found, measured, shown, rivals) for point, found in routes]
     require_separated(rivals, outcomes)
     whole = _are_whole_numbers([np.asarray(found[name]) for _, found in routes for name in (measured, shown)])
-    if claim.sees and not whole:
-        raise ValueError("an identity that says what it detects needs whole numbers (signs or counts)")
     off = max(o.measured for o in outcomes)
     # Signs and counts have no digits: they are the same or differ by at least 1.
     if whole:
         same = "the same" if off <= claim.tolerance else "unlike"
-        error_seen = claim.sees or "a count that is off by one"
-        power = f"The two routes give {same} whole numbers; {error_seen} is seen."
+        power = f"The two routes give {same} whole numbers; a count that is off by one is seen."
     else:
         # The logarithm of 0 does not exist, and a difference of 100 % leaves no digit.
         digits = "no" if off >= 1.0 else "all" if off == 0.0 else f"{-math.log10(off):.1f}"
@@ -132,20 +129,7 @@ def _outcome(
 ) -> PointOutcome:
     """The difference of two routes, relative to the largest entry, against the tolerance."""
     off = {name: _difference(found[measured], found[name]) for name in (shown, *rivals)}
-    tolerance, difference = claim.tolerance, off[shown]
-    return PointOutcome(
-        parameters=dict(point),
-        verdict=Verdict.AGREES if difference <= tolerance else Verdict.DISAGREES,
-        predicted=0.0,
-        margin=tolerance,
-        measured=difference,
-        lower=difference,
-        upper=difference,
-        rivals=[
-            RivalOutcome(name=n, value=off[n], margins=off[n] / tolerance, rejected=off[n] > 2 * tolerance)
-            for n in rivals
-        ],
-    )
+    return exact_outcome(point, off[shown], claim.tolerance, {name: off[name] for name in rivals})
 
 
 def _difference(a: Any, b: Any) -> float:

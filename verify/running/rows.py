@@ -14,7 +14,7 @@ import numpy as np
 from simulate.monte_carlo import Point
 from verify.claims.images import DIGITS
 from verify.judging.guards import BY_CHANCE
-from verify.judging.judge import PRINTED, SEPARATION, Reading, passage
+from verify.judging.judge import PRINTED, SEPARATION, Reading, combine, passage
 from verify.judging.power import claim_power
 from verify.model import (
     MODEL_BASED,
@@ -110,18 +110,6 @@ def broken_row(claim: AnyClaim, error: str, settings: Settings) -> Row:
         data=claim.experiment.data if isinstance(claim, Claim) else claim.data,
         error=error,
     )
-
-
-def combine(verdicts: Sequence[str]) -> Verdict:
-    """One verdict over all points: any disagreement disagrees, all must agree to agree.
-
-    >>> combine(["agrees", "undecided"])
-    <Verdict.UNDECIDED: 'undecided'>
-    """
-    if Verdict.DISAGREES in verdicts:
-        return Verdict.DISAGREES
-    agree = bool(verdicts) and all(v == Verdict.AGREES for v in verdicts)
-    return Verdict.AGREES if agree else Verdict.UNDECIDED
 
 
 def row_id(claim: AnyClaim, label: str) -> str:

@@ -210,7 +210,7 @@ def version() -> str:
 
 def _suite(session: Session, request: Request, interrupted: bool) -> Suite:
     settings, only, rows = session.settings, request.papers, session.finished_rows()
-    used = {name: (count, most) for name, count, most in registry.families(registry.claims(only), only)}
+    used = {name: count for name, count, _ in registry.families(registry.claims(only), only)}
     return Suite(
         version=version(),
         seed=settings.seed,
@@ -219,7 +219,7 @@ def _suite(session: Session, request: Request, interrupted: bool) -> Suite:
         draws=settings.drawn_by,
         alpha=ALPHA,
         family_error=FAMILY_ERROR,
-        intervals=next(iter(used.values()))[0],
+        intervals=next(iter(used.values())),
         intervals_allowed=FAMILY_SIZE,
         selection=request.selection + INTERRUPTED * interrupted,
         replicates=settings.replicates,
@@ -231,7 +231,7 @@ def _suite(session: Session, request: Request, interrupted: bool) -> Suite:
                 authors=paper.authors,
                 title=paper.title,
                 family_error=paper.family_error,
-                intervals=used.get(paper.id, (0, 0))[0],
+                intervals=used.get(paper.id, 0),
                 intervals_allowed=paper.family_size,
             )
             for paper in registry.papers(only)

@@ -213,6 +213,7 @@ def test_what_a_call_changes_in_a_parameter_does_not_reach_the_next(value: Any) 
         ("0 or 1 for .* 0.5, replicate 0$", (lambda: 0.5, lambda rng: 0.5), {"kind": "probability"}),
         ("a distribution function, got 1.0$", (lambda: 1.0, one), {"kind": "distribution"}),
         (r"a number in \[0, 1\] for each", (lambda: lambda x: 0.5, one), {"kind": "distribution"}),
+        (r"a number in \[0, 1\] for each", (lambda: lambda x: 1.5 + 0 * x, one), {"kind": "distribution"}),
         ("single numbers for", (lambda: lambda x: x, vector), {"kind": "distribution"}),
         ("a sequence of sizes, .*; got n = 10$", (lambda n: 1.0, largest, POINT), {"kind": "exponent"}),
         ("each twice", (lambda s: 1.0, sized, [{"s": (1, 2, 3, 4)}]), {"kind": "exponent"}),

@@ -42,7 +42,7 @@ def on_curves(*points: PointOutcome, names: dict[str, float] | None = None, curv
     x = np.linspace(1.0, 5.0, 41).tolist()
     lines = {name: [level] * len(x) for name, level in (names or {}).items()}
     found = [
-        Curve(axis="x", at={"x": 0, "law": f"law {k}"}, x=x, predicted=[1.0] * len(x), rivals=lines)
+        Curve(axis="x", at={"law": f"law {k}"}, x=x, predicted=[1.0] * len(x), rivals=lines)
         for k in range(curves)
     ]
     return row("a/b", points=list(points), curves=found)

@@ -11,9 +11,10 @@ from torch import nn
 from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.small_measurements import SIGMAS, small_data, small_net, small_problem, within
 from verify.practice.loading import problem
-from verify.practice.measure import measure_problem, pages
+from verify.practice.measure import layers, measure_problem, pages
 from verify.practice.measure.lines import LINE_POINTS
 from verify.practice.measure.matrices import difference_norm
+from verify.practice.measure.measurement import Number
 
 
 @pytest.mark.parametrize("budget", [3000, None])
@@ -37,6 +38,13 @@ def test_layers_are_the_blocks_of_the_hessian(budget: int) -> None:
         assert found.layers[0].trace.kind == "standard error" and found.layers[1].trace.kind == "exact"
     off = 1 - sum(layer.share.value for layer in found.layers)
     assert_allclose(pages.share_between_layers(found), max(off, 0.0))
+
+
+def test_the_error_of_a_share_follows_from_those_of_both_norms() -> None:
+    part, whole = (Number(value=v, error=e, kind="standard error") for v, e in ((3.0, 0.3), (5.0, 0.1)))
+    share = layers._share(part, whole)
+    assert_allclose(share.value, 9 / 25)
+    assert_allclose(share.error, np.hypot(2 * 3 / 25 * 0.3, 2 * 9 / 125 * 0.1))
 
 
 def test_the_loss_is_followed_along_the_first_eigenvector() -> None:

@@ -56,6 +56,7 @@ def test_the_verdict_compares_with_the_noise_of_a_subspace(excess: float, error:
     assert made.verdict == verdict
     assert_allclose(made.excess.value, excess, rtol=1e-12)
     assert_allclose(made.floor, FLOOR, rtol=1e-12)
+    assert f" {excess / FLOOR:.1f} times " in made.reason
 
 
 def test_the_error_of_the_projected_excess_follows_the_law() -> None:

@@ -9,11 +9,12 @@ import pytest
 from simulate.monte_carlo import Point, SerialExecutor
 from tests.verify.running.engine_runs import claim
 from verify.judging.guards import MISFIT, UNTRUSTED
+from verify.judging.judge import combine
 from verify.model import Experiment, Kind, Tier, Verdict
 from verify.results import Row
 from verify.running import rows
 from verify.running.engine import Session, Settings
-from verify.running.rows import combine, rerun_command
+from verify.running.rows import rerun_command
 
 
 def steady(block, point) -> dict[str, np.ndarray]:
@@ -192,6 +193,17 @@ def test_curves_show_theory_rivals_and_the_other_reading_with_gaps_where_undefin
         np.testing.assert_array_equal(curve.rivals[name], roots)
     assert min(curve.x) < 3.6 and set(printed.curves[0].rivals) == {"corrected"}
     assert rows_of(axis="")[0].curves == []
+
+
+def test_a_curve_has_more_places_where_it_bends_on_the_scale_of_the_picture() -> None:
+    """Far from 0 too: the range of the values counts, not their size."""
+    grid = np.linspace(0.4, 1.0, 3)
+    straight = rows._refined(grid.tolist(), lambda x: [100 + x])
+    assert len(straight) == 2 * len(grid) - 1  # one look between each two places
+    drawn = rows._refined(grid.tolist(), lambda x: [100 + x**3])
+    x = np.linspace(0.4, 1.0, 999)
+    lines = np.interp(x, list(drawn), [y for (y,) in drawn.values()])
+    assert np.abs(lines - 100 - x**3).max() < 2 * rows.STRAIGHT * np.ptp(x**3)
 
 
 def test_the_command_repeats_the_run() -> None:

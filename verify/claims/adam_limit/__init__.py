@@ -4,7 +4,6 @@
 report.
 """
 
-from verify.claims.shipped import page
 from verify.model.inventory import Entry, Paper
 
 PAPER = Paper(
@@ -14,8 +13,6 @@ PAPER = Paper(
     family_error=1e-3,
     family_size=64,
 )
-
-DOCS = page("adam_limit")
 
 ROOMS = (
     "scaling",

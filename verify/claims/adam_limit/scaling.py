@@ -9,7 +9,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import grids, rules, stacks
 from theory.learning_rates import adam
-from verify.claims.trained_networks import SINGLE, batches_of, small_networks
+from verify.claims.trained_networks import batches_of, common_rates, small_networks, trained_on_digits
 from verify.model import (
     Arrays,
     Claim,
@@ -159,11 +159,6 @@ KEPT = Experiment(
 )
 
 
-def _share_left(p: Any) -> float:
-    """Share of what an average held that is left `lag` samples later."""
-    return 2.0 ** -float(p.lag / adam.half_life(p.second, batch_size=p.known))
-
-
 MOMENTS = r"\eta \to \sqrt{\kappa}\, \eta,\ 1 - \beta \to \kappa (1 - \beta),\ \epsilon \to \epsilon / \sqrt{\kappa}"
 
 SCALING_CLAIMS = (
@@ -230,7 +225,8 @@ SCALING_CLAIMS = (
         experiment=KEPT,
         kind=Kind.RATIO,
         score=("product", "square"),
-        predict=_share_left,
+        # the share of what an average held that is left `lag` samples later
+        predict=lambda p: 2.0 ** -float(p.lag / adam.half_life(p.second, batch_size=p.known)),
         margin=0.03,
         margin_reason="exact for an average that has settled",
         rivals={
@@ -246,8 +242,6 @@ SCALING_CLAIMS = (
 
 def two_batch_sizes(block: Block, point: Point) -> Arrays:
     """Logarithm of the loss of all samples at the larger batch over that at the smaller, after as many epochs."""
-    import torch
-
     start, samples = small_networks(block, point)
     stack, losses = stacks.Perceptrons(point.activation), list[Any]()
     for growth in (1, point.growth):
@@ -258,7 +252,7 @@ def two_batch_sizes(block: Block, point: Point) -> Arrays:
             start,
             samples,
             batches_of(block, point.samples, size),
-            rates=torch.full((len(block), 1), own.rate, device=block.device),
+            rates=common_rates(block, float(own.rate)),
             steps=point.epochs * (point.samples // size),
             rule=rule,
         )
@@ -278,21 +272,20 @@ SHARED = {
     "damping": 1e-8,
 }
 
-TWO_SIZES = Experiment(
+TWO_SIZES = trained_on_digits(
     id="adam_limit/two-batch-sizes",
     replicate="one perceptron with its images, trained by Adam at two batch sizes",
     simulate=two_batch_sizes,
-    single=SINGLE,
     points=(
         Point(activation="relu", hidden=(24,), **SHARED),
         Point(activation="tanh", hidden=(16, 12), **SHARED),
     ),
     budget=256,
     seconds=0.73,
-    data="digits",
 )
 
-NETWORKS_CLAIMS = (
+CLAIMS = (
+    *SCALING_CLAIMS,
     Claim(
         id="adam_limit/loss-after-equal-epochs",
         entries=("I2",),
@@ -318,10 +311,4 @@ NETWORKS_CLAIMS = (
         quantity="logarithm of the loss at four times the batch size over that at one",
         logarithm="e",
     ),
-)
-
-
-CLAIMS = (
-    *SCALING_CLAIMS,
-    *NETWORKS_CLAIMS,
 )

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point, fixture
 from theory.learning_rates import adam
-from verify.claims.noise_scale.quadratics import lowest
+from verify.claims import Floats
+from verify.claims.noise_scale.quadratics import best_step
 from verify.model import Arrays, Claim, Experiment, Verdict, as_stated, out_of_scope
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 LI = "Li et al. (2024), arXiv 2405.14578"
-
-Floats = NDArray[np.float64]
 
 
 class Coupled(NamedTuple):
@@ -47,15 +42,8 @@ def sign_steps(block: Block, point: Point) -> Arrays:
     w, h, sigma = (torch.from_numpy(part).to(block.device) for part in found)
     noise = block.normal(point.draws, point.dim) * (sigma / point.batch_size**0.5)
     signs = (h @ w + noise).sign()
-    scale = float(w.abs().mean())  # rates are tried about one that moves weights by as much as they are
-
-    def losses(rates: Tensor) -> Tensor:
-        after = [
-            w - scale / 8 * rate[:, None, None] * signs for rate in rates.expand(len(block), -1).unbind(1)
-        ]
-        return torch.stack([((v @ h) * v).sum(2).mean(1) / 2 for v in after], 1)
-
-    return {"rate": scale / 8 * lowest(losses, block.device).rate}
+    scale = float(w.abs().mean()) / 8  # rates are tried about one that moves weights by as much as they are
+    return {"rate": scale * best_step(h, w, scale * signs).rate}
 
 
 SMALL = {"dim": 48, "coupling": 0.6, "size": 0.022, "draws": 256}

@@ -10,8 +10,8 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, rules, stacks
 from theory.learning_rates import adam
-from verify.claims.trained_networks import SINGLE, small_networks
-from verify.model import Arrays, Claim, ExactProperty, Experiment, as_stated
+from verify.claims.trained_networks import all_samples, small_networks, trained_on_digits
+from verify.model import Arrays, Claim, ExactProperty, as_stated
 from verify.model.domains import Between, Domain
 
 COHEN = "Cohen et al. (2022), arXiv 2207.14484"
@@ -50,7 +50,7 @@ def full_batch_adam(block: Block, point: Point) -> Arrays:
     import torch
 
     parameters, samples = small_networks(block, point)
-    x, y = samples.inputs.view(len(block), point.samples, -1), samples.targets.view(len(block), -1)
+    x, y = all_samples(samples)
     stack, memory = stacks.Perceptrons(point.activation, "squared error"), rules.Memory()
     rule = rules.Rule(momentum=point.momentum, second=point.second, damping=point.damping)
     rates = torch.full((len(block),), point.rate, device=block.device)
@@ -72,18 +72,16 @@ LATE = {
     "damping": 1e-7,
 }
 
-ADAM = Experiment(
+ADAM = trained_on_digits(
     id="adam_limit/full-batch",
     replicate="one perceptron with its images, trained by full-batch steps of Adam",
     simulate=full_batch_adam,
-    single=SINGLE,
     points=(
         Point(activation="tanh", hidden=(16, 16), rate=0.01, momentum=0.9, looks=(360, 400, 440), **LATE),
         Point(activation="relu", hidden=(32,), rate=0.002, momentum=0.45, looks=(240, 280, 320), **LATE),
     ),
     budget=256,
     seconds=0.7,
-    data="digits",
 )
 
 ANY: Domain = {

@@ -4,7 +4,6 @@
 report.
 """
 
-from verify.claims.shipped import page
 from verify.model.inventory import Entry, Paper
 
 PAPER = Paper(
@@ -12,8 +11,6 @@ PAPER = Paper(
     "losscurv",
     "Beyond the papers",
 )
-
-DOCS = page("beyond")
 
 ROOMS = (
     "rates",

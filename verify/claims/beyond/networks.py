@@ -10,18 +10,18 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate import data, eigenvalues, networks, operators
-from simulate.monte_carlo import Block, Point
+from simulate.monte_carlo import Point
 from simulate.perceptrons import own_direction as measured, per_sample, sample_products, trained
 from simulate.training import optimisers
 from theory import batch_hessian, learning_rates, own_direction
-from verify.claims.drawn_networks import sampled_images
+from verify.claims import Floats
+from verify.claims.drawn_networks import sampled_images, stacked_rows, stream_by_stream
 from verify.claims.granziol2022 import PAPER
+from verify.claims.granziol2022.outliers.outliers import theorem_7_as_our_copy_reads
 from verify.model import Arrays, Tier
 from verify.model.observation import Observation, columns_of
 
 HIDDEN = 8
-
-Floats = NDArray[np.float64]
 
 
 class Noise(NamedTuple):
@@ -48,14 +48,14 @@ def perceptron(
     return widths, trained.trained(widths, theta, x, images.labels, steps=point.steps), x, images.labels
 
 
-def small_perceptron(rng: Generator, point: Point, device: str = "cpu", *, single: bool = False) -> Any:
-    """Per-sample curvature of `perceptron`."""
+def small_perceptron(rng: Generator, point: Point, device: str) -> Any:
+    """Per-sample curvature of `perceptron`, in single precision."""
     return sample_products.PerceptronSamples(
-        *perceptron(rng, point, device, single=single), matrix=point.matrix
+        *perceptron(rng, point, device, single=True), matrix=point.matrix
     )
 
 
-def lenet_perceptron(rng: Generator, point: Point, device: str = "cpu") -> Any:
+def lenet_perceptron(rng: Generator, point: Point, device: str) -> Any:
     """Per-sample curvature of LeNet-300-100 without biases, relu, on images of 28 x 28 less their mean image.
 
     With `hidden`, of a network with these hidden layers instead.
@@ -115,13 +115,6 @@ def fluctuation(samples: Any, vectors: Any) -> float:
     return float(pieces.mean_square.mean() - pieces.square_of_mean.mean())
 
 
-def theorem_7_as_our_copy_reads(eigenvalue: float, variance: float, ratio: Floats) -> Floats:
-    """Threshold sigma^2 (1 + beta), and its double for the edge."""
-    safe = np.where(eigenvalue > variance * (1 + ratio), eigenvalue - ratio * variance, 1.0)
-    outlier = eigenvalue + variance * eigenvalue / safe
-    return np.where(eigenvalue > variance * (1 + ratio), outlier, 2 * variance * (1 + ratio))
-
-
 def formulas(noise: Noise, dim: int, sizes: Sequence[int], total: int) -> Arrays:
     """Return the prediction of each formula for the top eigenvalue of a batch."""
     sigma = float(batch_hessian.element_variance(noise.total, dim=dim)) ** 0.5
@@ -158,59 +151,11 @@ CLASSES = 10
 # --- theorems 4 and 7, and the own-direction law ------------------------------------------------------------
 
 
-def small_network_batches(block: Block, point: Point) -> Arrays:
-    """Top eigenvalues of batches of a small network next to every prediction for them."""
-    return stacked_rows(
-        [
-            _compare_predictions(small_perceptron(rng, point, block.device, single=True), rng, point)
-            for rng in block.streams
-        ]
-    )
-
-
-def wide_network_batches(block: Block, point: Point) -> Arrays:
-    """Top eigenvalues of batches of LeNet-300-100 next to every prediction for them."""
-    return stacked_rows(
-        [
-            _compare_predictions(lenet_perceptron(rng, point, block.device), rng, point)
-            for rng in block.streams
-        ]
-    )
-
-
-def large_batches(block: Block, point: Point) -> Arrays:
-    """Top eigenvalues of batches of a network with many parameters next to theorem 4."""
-    rows = []
-    for rng in block.streams:
-        samples = lenet_perceptron(rng, point, block.device)
-        noise = noise_of(samples, rng, measured.top_eigenvectors(samples, 1))
-        parts = [
-            measured.partitions(rng, samples.size, size, 1)[: point.batches] for size in point.batch_size
-        ]
-        found = np.array([measured.batch_tops(samples, part, tolerance=1e-3).mean() for part in parts])
-        said = formulas(noise, samples.dim, point.batch_size, samples.size)["theorem_4"]
-        rows.append(
-            {
-                "measured": found,
-                "broadening": found / noise.eigenvalue,
-                "strength": strength(noise, point.batch_size, samples.size),
-                "theorem_4": said / found,
-            }
-        )
-    return stacked_rows(rows)
-
-
-def strength(noise: Noise, sizes: Sequence[int], total: int) -> Floats:
-    """Return lambda_1 / s for each batch size, s^2 = P sigma^2 / b."""
-    return noise.eigenvalue * np.sqrt(batch_hessian.effective_batch_size(sizes, total) / noise.total)
-
-
-def stacked_rows(rows: Sequence[Arrays]) -> Arrays:
-    """Arrays by name from what each replicate has of them."""
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-
-def _compare_predictions(samples: Any, rng: Generator, point: Point) -> Arrays:
+@stream_by_stream
+def batches_of_networks(rng: Generator, point: Point, device: str) -> Arrays:
+    """Top eigenvalues of batches of a small network, or of LeNet-300-100, next to every prediction for them."""
+    # the images of the small network are standardised
+    samples = (lenet_perceptron if "centred" in point else small_perceptron)(rng, point, device)
     vectors = measured.top_eigenvectors(samples, 10)
     pairs = measured.sample_pairs(samples, tolerance=1e-6)
     noise = noise_of(samples, rng, vectors)
@@ -236,6 +181,27 @@ def _compare_predictions(samples: Any, rng: Generator, point: Point) -> Arrays:
     }
 
 
+@stream_by_stream
+def large_batches(rng: Generator, point: Point, device: str) -> Arrays:
+    """Top eigenvalues of batches of a network with many parameters next to theorem 4."""
+    samples = lenet_perceptron(rng, point, device)
+    noise = noise_of(samples, rng, measured.top_eigenvectors(samples, 1))
+    parts = [measured.partitions(rng, samples.size, size, 1)[: point.batches] for size in point.batch_size]
+    found = np.array([measured.batch_tops(samples, part, tolerance=1e-3).mean() for part in parts])
+    said = formulas(noise, samples.dim, point.batch_size, samples.size)["theorem_4"]
+    return {
+        "measured": found,
+        "broadening": found / noise.eigenvalue,
+        "strength": strength(noise, point.batch_size, samples.size),
+        "theorem_4": said / found,
+    }
+
+
+def strength(noise: Noise, sizes: Sequence[int], total: int) -> Floats:
+    """Return lambda_1 / s for each batch size, s^2 = P sigma^2 / b."""
+    return noise.eigenvalue * np.sqrt(batch_hessian.effective_batch_size(sizes, total) / noise.total)
+
+
 def _disjoint(samples: Any, rng: Generator, size: int, passes: int) -> float:
     """The competitor: all samples once, in disjoint batches, a few Lanczos steps on each."""
     if size == 1:
@@ -254,17 +220,13 @@ def _top(samples: Any, pairs: Any, batches: NDArray[np.intp]) -> Floats:
 # --- outliers and classes: section 13 ------------------------------------------------------------------------
 
 
-def outliers_of_classes(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def outliers_of_classes(rng: Generator, point: Point, device: str) -> Arrays:
     """Spectrum of the mean curvature of a network with one hidden layer, at each distance of its classes."""
-    rows = [
-        [_spectrum(rng, point, distance, block.device) for distance in point.distance]
-        for rng in block.streams
-    ]
-    names = ("top", "outliers", "separation", "gap")
-    return dict(zip(names, np.moveaxis(np.array(rows), 2, 0), strict=True))
+    return stacked_rows([_spectrum(rng, point, distance, device) for distance in point.distance])
 
 
-def _spectrum(rng: Generator, point: Point, distance: float, device: str) -> tuple[float, ...]:
+def _spectrum(rng: Generator, point: Point, distance: float, device: str) -> dict[str, float]:
     """Top eigenvalue, eigenvalues above the widest gap, and the first and last of K - 1 outliers over the edge."""
     x, labels = _images(rng, point, distance) if "images" in point else _mixture(rng, point, distance)
     widths = (x.shape[1], point.hidden, CLASSES)
@@ -275,9 +237,13 @@ def _spectrum(rng: Generator, point: Point, distance: float, device: str) -> tup
     values = eigenvalues.extremes(
         matrix, 0, largest=2 * CLASSES + 1, tolerance=1e-10, certified=True, kept=eigenvalues.STEPS
     ).values
-    widest = int(np.argmax(values[:-1] / values[1:])) + 1
     edge = values[CLASSES - 1]
-    return float(values[0]), float(widest), float(values[0] / edge), float(values[CLASSES - 2] / edge)
+    return {
+        "top": values[0],
+        "outliers": np.argmax(values[:-1] / values[1:]) + 1.0,
+        "separation": values[0] / edge,
+        "gap": values[CLASSES - 2] / edge,
+    }
 
 
 def _mixture(rng: Generator, point: Point, distance: float) -> tuple[Floats, NDArray[np.int64]]:
@@ -301,12 +267,9 @@ def _images(rng: Generator, point: Point, distance: float) -> tuple[Floats, NDAr
 # --- the largest stable learning rate: D2 ---------------------------------------------------------------------
 
 
-def stable_rates(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def stable_rates(rng: Generator, point: Point, device: str) -> Arrays:
     """Lower bound, exact limit and upper bound of the mean-square stable rate, from all per-sample matrices."""
-    return stacked_rows([_rates(rng, point, block.device) for rng in block.streams])
-
-
-def _rates(rng: Generator, point: Point, device: str) -> Arrays:
     matrices = per_sample.gauss_newtons(*perceptron(rng, point, device)).cpu().numpy()
     samples = optimisers.population(matrices)
     forms = optimisers.form_moments(samples, optimisers.trial_directions(samples, top=10, heavy=20))
@@ -320,14 +283,15 @@ def _rates(rng: Generator, point: Point, device: str) -> Arrays:
         exact = optimisers.largest_stable_rate(samples, size).rate
         batches = measured.partitions(rng, len(matrices), size, 32)[:32]
         tops = [np.linalg.eigvalsh(matrices[batch].mean(axis=0))[-1] for batch in batches]
-        row = {
-            "exact": exact,
-            "lower": float(bracket.lower) / exact,
-            "upper": float(bracket.upper) / exact,
-            "mean_top": float(learning_rates.stability_limit(np.mean(tops))) / exact,
-            "of_flat": exact / flat,
-        }
-        rows.append(row)
+        rows.append(
+            {
+                "exact": exact,
+                "lower": float(bracket.lower) / exact,
+                "upper": float(bracket.upper) / exact,
+                "mean_top": float(learning_rates.stability_limit(np.mean(tops))) / exact,
+                "of_flat": exact / flat,
+            }
+        )
     return stacked_rows(rows)
 
 
@@ -360,31 +324,32 @@ WIDE_STATES = tuple(
 
 STRENGTH = "lambda_1 over s, s^2 = P sigma^2 / b"
 
+MEASURED = {
+    "measured": "mean top eigenvalue of a batch",
+    "broadening": "over that of the data set, lambda_1",
+}
+
+PREDICTED = {
+    "theorem_4": "theorem 4",
+    "theorem_7_read": "theorem 7 as our copy reads",
+    "theorem_7": "theorem 7 repaired",
+    "factor": "information plus noise",
+    "second_order": "second order in the noise",
+    "own_5": "own directions, k = 5",
+    "own_10": "own directions, k = 10",
+    "disjoint": "disjoint batches, 15 Lanczos steps",
+}
+
 BATCH_COLUMNS = columns_of(
     {
-        "measured": "mean top eigenvalue of a batch",
-        "broadening": "over that of the data set, lambda_1",
-        "theorem_4": "theorem 4",
-        "theorem_7_read": "theorem 7 as our copy reads",
-        "theorem_7": "theorem 7 repaired",
-        "factor": "information plus noise",
-        "second_order": "second order in the noise",
-        "own_5": "own directions, k = 5",
-        "own_10": "own directions, k = 10",
-        "disjoint": "disjoint batches, 15 Lanczos steps",
+        **MEASURED,
+        **PREDICTED,
         "strength": STRENGTH,
         "total": "P sigma^2",
         "concentration": "noise along v_1 over P sigma^2",
         "crossover": "P sigma^2 / lambda_1^2, the b where theorem 4 turns",
     },
-    "theorem_4",
-    "theorem_7_read",
-    "theorem_7",
-    "factor",
-    "second_order",
-    "own_5",
-    "own_10",
-    "disjoint",
+    *PREDICTED,
 )
 
 HOW = (
@@ -410,10 +375,12 @@ STABLE = tuple(
     Point(images="digits", state=state, steps=steps, samples=96, batch_size=(1, 4, 16, 48))
     for state, steps in (("initialisation", 0), ("mid-training", 60), ("trained", 400))
 )
+BY_BATCH_SIZE: dict[str, Any] = {"along": "batch_size", "axis": "batch size B", "data": "digits"}
 
 OBSERVATIONS = (
     Observation(
         id="granziol2022/real-batches",
+        **BY_BATCH_SIZE,
         entries=("B19", "B40", "B41", "B50", "beyond/D1"),
         source=f"{PAPER}, theorems 4 and 7 on networks (section 8, figs 8 and 9)",
         title="Top eigenvalue of a batch of a small network, measured and predicted",
@@ -423,19 +390,17 @@ OBSERVATIONS = (
         "there once trained. Theorem 7 starts several times too high and then runs low. P sigma^2 of the Hessian falls "
         "and then grows here; on LeNet-5 it grows and then falls (B41). Own directions stay within 4 %.",
         replicate="one tanh network 16-8-10 with 512 images, each pixel standardised",
-        simulate=small_network_batches,
+        simulate=batches_of_networks,
         single="its networks are trained, and their matrices made, in single precision",
         points=STATES,
         brief=STATES[::2],
-        along="batch_size",
         columns=BATCH_COLUMNS,
         replicates=2,
         seconds=0.4,
-        data="digits",
-        axis="batch size B",
     ),
     Observation(
         id="granziol2022/large-batches",
+        **BY_BATCH_SIZE,
         entries=("B19", "B40"),
         source=f"{PAPER}, theorem 4 on networks (section 8.2.1)",
         title="Top eigenvalue of a large batch of a network with 15,880 parameters, measured and predicted",
@@ -458,23 +423,16 @@ OBSERVATIONS = (
             )
             for state, steps in (("initialisation", 0), ("trained", 100))
         ),
-        along="batch_size",
         columns=columns_of(
-            {
-                "measured": "mean top eigenvalue of a batch",
-                "broadening": "over that of the data set, lambda_1",
-                "strength": STRENGTH,
-                "theorem_4": "theorem 4 over the measured value",
-            },
+            {**MEASURED, "strength": STRENGTH, "theorem_4": "theorem 4 over the measured value"},
             "theorem_4",
         ),
         replicates=2,
         seconds=0.6,
-        data="digits",
-        axis="batch size B",
     ),
     Observation(
         id="beyond/wide-network-batches",
+        **BY_BATCH_SIZE,
         entries=("D1", "granziol2022/B19"),
         source="ours, docs/claims/beyond.md, D1",
         title="Top eigenvalue of a batch of LeNet-300-100, measured and predicted",
@@ -483,15 +441,12 @@ OBSERVATIONS = (
         "makes one eigenvalue stand out. In one run k = 10 was never off by more than 3.2 %, theorem 4 up to 11 times "
         "low.",
         replicate="one relu network 784-300-100-10 without biases, with 512 images",
-        simulate=wide_network_batches,
+        simulate=batches_of_networks,
         points=WIDE_STATES,
-        along="batch_size",
         columns=BATCH_COLUMNS,
         replicates=1,
         seconds=60.0,
-        data="digits",
         tier=Tier.FULL,
-        axis="batch size B",
     ),
     Observation(
         id="granziol2022/outliers-of-classes",
@@ -524,6 +479,7 @@ OBSERVATIONS = (
     ),
     Observation(
         id="beyond/stable-rates-of-networks",
+        **BY_BATCH_SIZE,
         entries=("D2",),
         source="ours, docs/claims/beyond.md, D2; the limit is that of Mulayoff and Michaeli (2024), arXiv 2306.07850",
         title="Largest mean-square stable learning rate of a small network, between its bounds",
@@ -536,7 +492,6 @@ OBSERVATIONS = (
         on_host="stable rates and their bounds, in numpy",
         points=STABLE,
         brief=STABLE[-1:],
-        along="batch_size",
         columns=columns_of(
             {
                 "exact": "largest stable rate, exact",
@@ -551,7 +506,5 @@ OBSERVATIONS = (
         ),
         replicates=2,
         seconds=1.0,
-        data="digits",
-        axis="batch size B",
     ),
 )

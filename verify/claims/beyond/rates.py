@@ -7,19 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
-from simulate.training import edges, lyapunov, optimisers, stacks, trial_training
+from simulate.training import edges, lyapunov, optimisers, stacks
 from theory import learning_rates
 from theory.finite_size import wishart_edge
+from verify.claims import Array
 from verify.claims.adam_limit.scaling import CLAIMS as ADAM
 from verify.claims.granziol2022.rates.rates import CLAIMS as RATES
+from verify.claims.trained_networks import batches_of
 from verify.judging.families import by_name, one, ratio
 from verify.model import KNOWN, OURS, Arrays, ExactProperty, StatisticalProperty
 from verify.model.domains import Between, Domain, Either, OneOf
-
-Array = NDArray[Any]
 
 
 class Rates(NamedTuple):
@@ -247,11 +246,7 @@ def _exponent(block: Block, p: Point) -> Any:
     # to either side of the rate that ends on the spot, where the logarithm has no bottom
     rate = 0.3 * p.times if p.batch_size % 2 else 1.3 + p.times
     kernels = stack.output_kernels([torch.ones(len(block), 1, 1, dtype=x.dtype)], x)
-    batches = [
-        trial_training.CommonBatches(samples=p.samples, size=1, seed=int(rng.integers(1 << 31)))
-        for rng in block.streams
-    ]
-    rates = torch.full((len(block), 1), rate, dtype=x.dtype)
+    batches, rates = batches_of(block, p.samples, 1), torch.full((len(block), 1), rate, dtype=x.dtype)
     found = lyapunov.lyapunov_exponents(kernels, batches, rates=rates, steps=steps)[:, 0]
     squares = x[:, :, 0].square().numpy()
     factors = learning_rates.heavy_ball_contraction(rate, 0.0, largest=squares, smallest=squares)
@@ -297,7 +292,8 @@ def _example(case: str) -> Point:
     return Point(case=case, samples=7, dim=4, batch_size=3, times=0.7)
 
 
-ANY_RATE_CLAIMS = (
+CLAIMS = (
+    *PROPERTIES,
     StatisticalProperty(
         id="beyond/any-rate",
         entries=("D2", "granziol2022/B46"),
@@ -330,10 +326,4 @@ ANY_RATE_CLAIMS = (
         seconds=4.0,
         quantity="what steps do over theory",
     ),
-)
-
-
-CLAIMS = (
-    *PROPERTIES,
-    *ANY_RATE_CLAIMS,
 )

@@ -9,16 +9,16 @@ from simulate.training import edges, grids, stacks
 from theory.learning_rates import catapult
 from verify.claims.trained_networks import (
     LOST,
-    SINGLE,
+    all_samples,
     below_constants,
     centred_images,
     full_batches,
     normal_perceptrons,
+    trained_on_digits,
 )
 from verify.model import (
     Arrays,
     Claim,
-    Experiment,
     NoTheory,
     Verdict,
     as_stated,
@@ -43,10 +43,7 @@ def largest_rates_of_perceptrons(block: Block, point: Point) -> Arrays:
     samples = centred_images(block, point)
     start = normal_perceptrons(block, (*(WIDTH,) * (point.hidden + 1), 10), point.weight_variance)
     stack = stacks.Perceptrons(point.activation, "squared error", bias=False)
-    every, here = len(block), block.device
-    x, _ = samples.at(
-        torch.arange(every, device=here), torch.arange(samples.each, device=here).expand(every, -1)
-    )
+    x, _ = all_samples(samples)
     # where targets are the outputs, the Hessian of the squared error is the Gauss-Newton matrix
     curvature = edges.top_eigenvalues(
         stack, start, x, stack.outputs(start, x), steps=PRODUCTS, start=start
@@ -73,15 +70,13 @@ RAISED = {"low": 6.0, "ratio": 1.3, "rungs": 7}
 LOWER = {"low": 2.6, "ratio": 1.12, "rungs": 9}
 
 DEEP, CENTRED = (
-    Experiment(
+    trained_on_digits(
         id=f"catapult/{name}",
         replicate="one perceptron with 16 digits, at each rate of a ladder",
         simulate=largest_rates_of_perceptrons,
-        single=SINGLE,
         points=points,
         budget=256,
         seconds=seconds,
-        data="digits",
         special=SPECIAL,
     )
     for name, points, seconds in (

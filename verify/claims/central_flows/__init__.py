@@ -3,7 +3,6 @@
 `ENTRIES` lists their statements; the modules hold the experiments and claims that judge them.
 """
 
-from verify.claims.shipped import page
 from verify.model.inventory import Entry, Paper
 
 PAPER = Paper(
@@ -13,8 +12,6 @@ PAPER = Paper(
     family_error=1e-3,
     family_size=64,
 )
-
-DOCS = page("central_flows")
 
 ROOMS = ("networks", "rmsprop")
 

@@ -16,12 +16,13 @@ from verify.claims.edge.networks import (
     WITHIN,
     StartAndImages,
     curvature_watch,
+    edge_at,
     late_mean,
     start_and_images,
     trained_and_watched,
 )
-from verify.claims.trained_networks import SINGLE
-from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Tier, as_stated
+from verify.claims.trained_networks import SINGLE, all_samples, trained_on_digits
+from verify.model import OURS, Arrays, Claim, Kind, NoTheory, Tier, as_stated
 from verify.model.observation import Observation, columns_of
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def under_noise(block: Block, point: Point) -> Arrays:
     size, rate, networks = point.first_size, point.first_rate, torch.arange(len(block), device=block.device)
     (start, samples), _ = _checkpoint(block, point, start_and_images(block, point), point.first_steps)
     sgd = trained_and_watched(block, point | {"rate": (rate,)}, (start, samples), size)
-    x, y = samples.at(networks, torch.arange(samples.each, device=block.device).expand(len(block), -1))
+    x, y = all_samples(samples)
     watch, seen, done = curvature_watch(sgd.stack, samples, block.streams, 1, size), [], 0
     for look in point.looks:
         start = noisy_descent.noisy_descent(
@@ -107,16 +108,14 @@ NETWORK = SMALL | TANH | {"first_rate": 0.3}
 CHANGE = NETWORK | {"steps": 200, "looks": (140, 170, 200)}
 
 CHANGED, RAISED = (
-    Experiment(
+    trained_on_digits(
         id=f"edge/{name}",
         replicate="one perceptron with its images and random labels, trained on after a change",
         simulate=after_a_change,
-        single=SINGLE,
         points=points,
         budget=256,
         seconds=4.0,
         tier=tier,
-        data="digits",
         special="a change of the rate keeps the batch size, and one of the batch size the rate",
     )
     for name, tier, points in (
@@ -143,11 +142,10 @@ CHANGED, RAISED = (
 )
 
 OF_BATCHES_EXPERIMENT, ISOTROPIC_EXPERIMENT = (
-    Experiment(
+    trained_on_digits(
         id=f"edge/{name}",
         replicate="one perceptron with its images and random labels, trained on with noise in place of batches",
         simulate=under_noise,
-        single=SINGLE,
         points=(
             Point(
                 **NETWORK | {"first_size": 4, "first_steps": 900, "noise": noise},
@@ -158,7 +156,6 @@ OF_BATCHES_EXPERIMENT, ISOTROPIC_EXPERIMENT = (
         budget=256,
         seconds=20.0,
         tier=Tier.FULL,
-        data="digits",
     )
     for name, noise in (("noise-of-batches", OF_BATCHES), ("isotropic-noise", ISOTROPIC))
 )
@@ -167,10 +164,6 @@ PILOT = (
     "the rates, the numbers of steps and the factor of a spike: 80 networks with other seeds, where the loss rose "
     "1.3 to 9 times at the edge and at most 1.2 times before it, and batch sharpness came back to 0.85 to 0.94"
 )
-
-
-def _edge(p: Any) -> Any:
-    return edge_of_stability.edge(p.rate)
 
 
 BLOG = "Beneventano (2026), Edge of (stochastic) stability made simple, part II"
@@ -198,13 +191,10 @@ CLAIMS = (
         says="A smaller batch or a larger rate makes the loss jump where batch sharpness is at two over the rate, and "
         "not early in training.",
         experiment=CHANGED,
-        kind=Kind.PROPORTION,
+        **MOSTLY,
         score="spikes",
         along="first_steps",
         predict=lambda p: float(p.first_steps > 60),
-        margin=0.25,
-        relative=False,
-        margin_reason="one network in four; the readings at issue are always and never",
         pilot=PILOT,
         rivals={
             "always": lambda _: 1.0,
@@ -212,7 +202,6 @@ CLAIMS = (
                 float(p.first_steps > 60) * (1.0 if p.first_size == 16 else 0.2)
             ),
         },
-        no_theory=NoTheory.CONSTANT,
         quantity="share of changes after which the loss jumps",
     ),
     Claim(
@@ -230,13 +219,13 @@ CLAIMS = (
         "over the rate, within a fifth.",
         experiment=CHANGED,
         score="along",
-        predict=_edge,
+        predict=edge_at,
         margin=0.2,
         margin_reason="the paper names no accuracy; half of what the change adds",
         pilot=PILOT,
         rivals={
-            "where the change has put it": lambda p: (1.45 if p.first_size == 16 else 1.1) * _edge(p),
-            "half of it": lambda p: _edge(p) / 2,
+            "where the change has put it": lambda p: (1.45 if p.first_size == 16 else 1.1) * edge_at(p),
+            "half of it": lambda p: edge_at(p) / 2,
         },
         quantity="batch sharpness, mean over time",
     ),
@@ -251,6 +240,7 @@ CLAIMS = (
         "two thirds of two over the rate to within a tenth of it.",
         experiment=RAISED,
         **MOSTLY,
+        predict=lambda _: 1.0,
         score="at the edge",
         pilot="the number of steps, and that a share is judged: the mean of 560 networks was 1.04 of the edge, with a "
         "tail to 0.86",
@@ -305,7 +295,7 @@ OBSERVATIONS = (
         note="A smaller batch raises batch sharpness above 2 / rate at once; it comes back within a hundred steps, and "
         "the eigenvalue falls. After a larger batch or a smaller rate batch sharpness falls first, while the "
         "eigenvalue rises.",
-        replicate="one perceptron with its images and random labels, trained on after a change",
+        replicate=CHANGED.replicate,
         simulate=path_after_a_change,
         single=SINGLE,
         points=tuple(

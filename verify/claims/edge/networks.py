@@ -10,17 +10,25 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, lyapunov, stacks
 from theory.learning_rates import edge_of_stability
-from verify.claims.trained_networks import SINGLE, batches_of, drawn_images, perceptrons_drawn, training_sets
+from verify.claims import Array
+from verify.claims.trained_networks import (
+    SINGLE,
+    all_samples,
+    batches_of,
+    common_rates,
+    drawn_images,
+    perceptrons_drawn,
+    trained_on_digits,
+    training_sets,
+)
 from verify.model import (
     OURS,
     Arrays,
     Claim,
-    Experiment,
     Kind,
     NoTheory,
     Tier,
@@ -28,7 +36,7 @@ from verify.model import (
     as_stated,
     out_of_scope,
 )
-from verify.model.observation import Column, Observation, columns_of
+from verify.model.observation import Observation, columns_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,7 +44,6 @@ if TYPE_CHECKING:
 COHEN = "Cohen, Kaur, Li, Kolter and Talwalkar (2021), arXiv 2103.00065"
 CHEMNITZ = "Chemnitz and Engel (2024), arXiv 2407.20209"
 
-Array = NDArray[Any]
 StartAndImages: TypeAlias = "tuple[list[Tensor], grids.TrainingSets]"
 
 BATCHES = 5
@@ -81,8 +88,7 @@ def curvature_watch(
     def measure(_: int, cells: grids.Cells) -> dict[str, Tensor]:
         """The loss and the largest eigenvalue of all samples, and the mean curvatures of batches."""
         networks, own = cells.networks(rates), cells.parameters
-        every = torch.arange(samples.each, device=samples.inputs.device)
-        x, y = samples.at(networks, every.expand(len(networks), -1))
+        x, y = all_samples(samples, networks)
         found = {
             "loss": stack.losses(stack.outputs(own, x), y).mean(1),
             "whole": curvatures(own, x, y),
@@ -125,15 +131,13 @@ def trained_and_watched(
     block: Block, point: Point, setting: StartAndImages, size: int, *, tops: bool = False
 ) -> CurvatureRun:
     """Train each network at each of the rates with batches of one size, and look at its curvature."""
-    import torch
-
     stack, (start, samples) = stacks.Perceptrons(point.activation, point.loss), setting
     run = grids.train(
         stack,
         start,
         samples,
         batches_of(block, point.samples, size),
-        rates=torch.tensor(point.rate, device=block.device).expand(len(block), -1),
+        rates=common_rates(block, *point.rate),
         steps=point.steps,
         watch=curvature_watch(stack, samples, block.streams, len(point.rate), size, tops=tops),
         at=point.looks,
@@ -190,8 +194,7 @@ def _just_unstable(
 
     cells, rates = trained.run.cells, torch.tensor(point.rate, device=block.device)
     networks = cells.networks(len(rates))
-    every = torch.arange(point.samples, device=block.device).expand(len(networks), -1)
-    kernels = trained.stack.output_kernels(cells.parameters, setting[1].at(networks, every)[0])
+    kernels = trained.stack.output_kernels(cells.parameters, all_samples(setting[1], networks)[0])
     orders = batches_of(block, point.samples, size)
     tried = rates[cells.places % len(rates), None] * torch.tensor(FACTORS, device=block.device)
     exponents = lyapunov.lyapunov_exponents(
@@ -219,29 +222,27 @@ BATCHED = SMALL | TANH | {"samples": 36, "hidden": (20, 20)}
 THREE = {"batch_size": 3, "rate": (0.14, 0.28), "steps": 1800, "looks": (20, 700, 900, 1200, 1500, 1800)}
 NINE = {"batch_size": 9, "steps": 1000, "looks": (20, 400, 700, 850, 1000)}
 
-WHOLE = Experiment(
+AT_TWO_RATES = "one perceptron with its images and random labels, trained at two rates"
+
+WHOLE = trained_on_digits(
     id="edge/full-batch",
-    replicate="one perceptron with its images and random labels, trained at two rates",
+    replicate=AT_TWO_RATES,
     simulate=full_batch_share,
-    single=SINGLE,
     points=(
         Point(**SMALL | TANH | FULL),
         Point(**SMALL | RELU | FULL | {"rate": (0.1, 0.2)}),
     ),
     budget=256,
     seconds=2.0,
-    data="digits",
 )
 
-SOME = Experiment(
+SOME = trained_on_digits(
     id="edge/batches",
-    replicate="one perceptron with its images and random labels, trained at two rates",
+    replicate=AT_TWO_RATES,
     simulate=at_the_edge,
-    single=SINGLE,
     points=tuple(Point(**BATCHED | few) for few in (THREE, NINE)),
     budget=256,
     seconds=6.5,
-    data="digits",
 )
 
 PILOT = (
@@ -253,7 +254,8 @@ PILOT = (
 )
 
 
-def _edge(p: Any) -> Any:
+def edge_at(p: Any) -> Any:
+    """Largest eigenvalue at which the rate of a point is at the edge."""
     return edge_of_stability.edge(p.rate)
 
 
@@ -261,24 +263,23 @@ FIFTH = "a fifth tells the quantities at issue from each other"
 LEVEL: dict[str, Any] = {
     "experiment": SOME,
     "along": "rate",
-    "predict": _edge,
+    "predict": edge_at,
     "margin": 0.2,
     "pilot": PILOT,
     "rivals": {
         "one level for all rates": lambda _: edge_of_stability.edge(min(SMALL["rate"])),
-        "half of it": lambda p: _edge(p) / 2,
+        "half of it": lambda p: edge_at(p) / 2,
     },
 }
 
 MOSTLY: dict[str, Any] = {
     "kind": Kind.PROPORTION,
-    "predict": lambda _: 1.0,
     "margin": 0.25,
     "relative": False,
     "margin_reason": "one network in four; the readings at issue are always and never",
     "no_theory": NoTheory.CONSTANT,
 }
-"""Terms of a claim on three networks in four or more."""
+"""Terms of a claim on a share of the networks, of which one in four may be an exception."""
 
 CLAIMS = (
     Claim(
@@ -292,6 +293,7 @@ CLAIMS = (
         "averaged over time, within a tenth of two over the rate.",
         experiment=WHOLE,
         **MOSTLY,
+        predict=lambda _: 1.0,
         score="at the edge",
         along="rate",
         pilot="the rates and the number of steps: 16 networks of each kind with another seed; fewer samples and steps "
@@ -431,14 +433,6 @@ def full_batch_path(block: Block, point: Point) -> Arrays:
     return dict(zip(("slow", "fast"), np.moveaxis(np.nan_to_num(levels), 1, 0), strict=True))
 
 
-COLUMNS = columns_of(
-    {
-        "whole": "largest eigenvalue over 2 / rate",
-        "batch": "mean largest eigenvalue of batches",
-        "along": "batch sharpness",
-        "counts": "share of runs that count by their trend",
-    }
-)
 SHARED = {
     "images": "digits",
     "samples": 64,
@@ -470,7 +464,7 @@ OBSERVATIONS = (
         source=f"{COHEN}, abstract and section 3",
         title="Largest eigenvalue times rate over 2 during full-batch gradient descent",
         note="At both rates the curvature rises until it passes 2 / rate, and stays there, up to a fifth above.",
-        replicate="one perceptron with its images and random labels, trained at two rates",
+        replicate=AT_TWO_RATES,
         simulate=full_batch_path,
         single=SINGLE,
         points=(
@@ -500,9 +494,15 @@ OBSERVATIONS = (
             *_points(TANH, "squared error", "true", 0.09, 0.18, 0.3),
             *_points(RELU, "squared error", "random", 0.075, 0.15),
         ),
-        columns=(
-            *COLUMNS,
-            Column(score="unstable", heading="rate of instability over the rate", ratio=True),
+        columns=columns_of(
+            {
+                "whole": "largest eigenvalue over 2 / rate",
+                "batch": "mean largest eigenvalue of batches",
+                "along": "batch sharpness",
+                "counts": "share of runs that count by their trend",
+                "unstable": "rate of instability over the rate",
+            },
+            "unstable",
         ),
         seconds=12.0,
     ),

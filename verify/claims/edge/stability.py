@@ -8,7 +8,13 @@ from simulate.monte_carlo import Block, Point
 from simulate.training import grids, lyapunov, stacks
 from theory.learning_rates import edge_of_stability
 from verify.claims.edge.networks import CHEMNITZ
-from verify.claims.trained_networks import batches_of, drawn_images, perceptrons_drawn, training_sets
+from verify.claims.trained_networks import (
+    all_samples,
+    batches_of,
+    drawn_images,
+    perceptrons_drawn,
+    training_sets,
+)
 from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, as_stated
 
 PRODUCTS = 20
@@ -59,7 +65,7 @@ def escapes(block: Block, point: Point) -> Arrays:
     start = [p.double() for p in perceptrons_drawn(block, (64, *point.hidden, 1))]
     rates = torch.full((len(block), 1), point.rate, device=block.device, dtype=torch.float64)
     minima = grids.train(stack, start, samples, batches, rates=rates, steps=point.steps).cells.parameters
-    kernels = stack.output_kernels(minima, samples.inputs.view(len(block), point.samples, -1))
+    kernels = stack.output_kernels(minima, all_samples(samples)[0])
     tops = torch.linalg.eigvalsh(kernels[:, :, 0, :, 0])[:, -1:] / point.samples
     tried = 2 / tops * torch.tensor(SHARES, device=block.device)
     epoch = batches[0].per_epoch

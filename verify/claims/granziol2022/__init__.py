@@ -4,7 +4,6 @@ Its statements are in `entries`; the folders hold the experiments and claims tha
 report.
 """
 
-from verify.claims.shipped import page
 from verify.model.inventory import Paper
 
 PAPER = Paper(
@@ -12,8 +11,6 @@ PAPER = Paper(
     "Granziol, Zohren and Roberts (2022)",
     "Learning Rates as a Function of Batch Size: A Random Matrix Theory Approach",
 )
-
-DOCS = page("granziol2022")
 
 ROOMS = (
     "outliers.outliers",

@@ -4,18 +4,13 @@ Its statements are in `entries`; the modules hold the experiments and claims tha
 report.
 """
 
-from verify.claims.shipped import page
 from verify.model.inventory import Paper
-
-__all__ = ["DOCS", "PAPER", "ROOMS"]
 
 PAPER = Paper(
     "karakida2019",
     "Karakida, Akaho and Amari (2019)",
     "The Normalization Method for Alleviating Pathological Sharpness in Wide Neural Networks",
 )
-
-DOCS = page("karakida2019")
 
 ROOMS = (
     "spectrum",

@@ -14,7 +14,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.wide import batch_normed, few_signals, signals
 from theory.fisher import middle_normalisation
 from verify.claims.karakida2019 import PAPER
-from verify.claims.karakida2019.wide_networks import WIDE, by_width, one_network
+from verify.claims.karakida2019.wide_networks import WIDE, one_network, width_by_width
 from verify.model import (
     OURS,
     Arrays,
@@ -307,11 +307,10 @@ def normed_networks(block: Block, point: Point) -> Arrays:
     return _largest(block, point, *point.layers, samples=point.samples)
 
 
-def growing_normed_networks(block: Block, point: Point) -> Arrays:
-    """Largest Fisher eigenvalue at every width, with as many samples as units."""
-    return by_width(
-        block, point, lambda block, width: _largest(block, point, *(width,) * point.depth, samples=width)
-    )
+@width_by_width
+def growing_normed_networks(block: Block, point: Point, width: int) -> Arrays:
+    """Largest Fisher eigenvalue, with as many samples as units."""
+    return _largest(block, point, *(width,) * point.depth, samples=width)
 
 
 ONE_HIDDEN = one_network(

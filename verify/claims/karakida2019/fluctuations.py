@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,31 +16,31 @@ from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
     at_each_width,
-    by_width,
     exponent,
     law,
     lazy_network_of,
     network_of,
     one_network,
+    power_of_width,
     setting,
     wide,
+    width_by_width,
 )
 from verify.model import Arrays, Claim, Experiment, Kind, NoTheory
+
+RATIOS = (1.25, 0.75, 1.5)
 
 # --- order parameters of two networks ------------------------------------------------------------------------
 
 
-def pairs_of_networks(block: Block, point: Point) -> Arrays:
-    """Distance of the order parameters of two networks at every width, forward in the last, backward in the first."""
-
-    def pair(block: Block, width: int) -> Arrays:
-        networks = [lazy_network_of(block, point, width=width) for _ in range(2)]
-        passed = [signals.forward(network, point.activation) for network in networks]
-        hats = [p.activations[-1] @ p.activations[-1].mT / p.activations[-1].shape[-1] for p in passed]
-        tildes = [_overlaps(network, point, p) for network, p in zip(networks, passed, strict=True)]
-        return {"forward": _distance(hats), "backward": _distance(tildes)}
-
-    return by_width(block, point, pair)
+@width_by_width
+def pairs_of_networks(block: Block, point: Point, width: int) -> Arrays:
+    """Distance of the order parameters of two networks, forward in the last layer, backward in the first."""
+    networks = [lazy_network_of(block, point, width=width) for _ in range(2)]
+    passed = [signals.forward(network, point.activation) for network in networks]
+    hats = [p.activations[-1] @ p.activations[-1].mT / p.activations[-1].shape[-1] for p in passed]
+    tildes = [_overlaps(network, point, p) for network, p in zip(networks, passed, strict=True)]
+    return {"forward": _distance(hats), "backward": _distance(tildes)}
 
 
 def _overlaps(network: Any, point: Point, passed: Any) -> Any:
@@ -76,7 +75,7 @@ PAIRS = Experiment(
             depth=3,
             widths=(16, 32, 64, 128, 256),
             networks=(3, 4, 1, 1, 1),
-            ratios=(1.25, 0.75, 1.5),
+            ratios=RATIOS,
             samples=10,
             outputs=9,
         ),
@@ -120,7 +119,7 @@ FRESH = Experiment(
     id="karakida2019/fresh-weights",
     replicate="one network with its inputs, and other weights",
     simulate=fresh_weights,
-    points=(law("erf", 2.7, 0.6, depth=3, width=576, ratios=(1.25, 0.75, 1.5), samples=8, outputs=5),),
+    points=(law("erf", 2.7, 0.6, depth=3, width=576, ratios=RATIOS, samples=8, outputs=5),),
     budget=3072,
     seconds=1.3,
 )
@@ -158,22 +157,17 @@ INDEPENDENCE = wide(
 
 # --- growth and value of what is behind the bounds ------------------------------------------------------------
 
-RATIOS = (1.25, 0.75, 1.5)
-
 
 def _setting(p: Point) -> dict[str, Any]:
     return setting(p) | {"width_ratios": p.ratios}
 
 
-def bounds_by_width(block: Block, point: Point) -> Arrays:
+@width_by_width
+def bounds_by_width(block: Block, point: Point, width: int) -> Arrays:
     """Root of the summed squares of the eigenvalues after mean subtraction, T = M / rho."""
-
-    def root(block: Block, width: int) -> Arrays:
-        network = network_of(block, point, width=width, samples=round(width / point.rho))
-        gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))
-        return {"root_of_squares": fisher_gram.trace_of_square(gram).sqrt()}
-
-    return by_width(block, point, root)
+    network = network_of(block, point, width=width, samples=round(width / point.rho))
+    gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))
+    return {"root_of_squares": fisher_gram.trace_of_square(gram).sqrt()}
 
 
 BOUNDS = at_each_width(
@@ -223,13 +217,6 @@ def _bound(p: Point, name: str, width: int, samples: int) -> float:
     return getattr(mean_subtraction.mean_subtracted_statistics(**_setting(p), **size), name)
 
 
-def _growth_of_upper(p: Point) -> float:
-    """Power of the width by which the upper bound grows from the narrowest network to the widest, T = M / rho."""
-    widths = p.widths[0], p.widths[-1]
-    narrow, wide = (_bound(p, "upper", width, round(width / p.rho)) for width in widths)
-    return math.log(wide / narrow) / math.log(widths[1] / widths[0])
-
-
 def _lower(p: Point) -> float:
     """Lower bound over the mean of the eigenvalues that are not zero."""
     mean = mean_subtraction.mean_subtracted_largest(**_setting(p), width=p.width, samples=p.samples)
@@ -264,7 +251,7 @@ CLAIMS = (
         "eigenvalue grows like its root.",
         experiment=BOUNDS,
         score="root_of_squares",
-        predict=_growth_of_upper,
+        predict=lambda p: power_of_width(p, lambda width: _bound(p, "upper", width, round(width / p.rho))),
         margin=0.1,
         rivals={"q* = 1/4": lambda _: 0.75, "q* = 0": lambda _: 1.0, "as the eigenvalue": lambda _: 0.0},
         quantity="upper bound of the largest eigenvalue after mean subtraction",

@@ -136,15 +136,11 @@ def _diagonal_entry(p: Point) -> float:
     return statistics_of(p, samples=1, outputs=1).largest
 
 
-def _off_diagonal_entry(p: Point) -> float:
-    """Off-diagonal entry of the Gram matrix, as the statistics of infinitely many samples."""
-    return statistics_of(p, samples=10**15, outputs=1).largest
-
-
 SPREAD = 0.58
 """Typical of these networks."""
 
-SOFTMAX_CLAIMS = (
+CLAIMS = (
+    *TANGENT_CLAIMS,
     _linear(
         id="karakida2019/cross-entropy-trace",
         entries=("C57",),
@@ -159,7 +155,8 @@ SOFTMAX_CLAIMS = (
         inputs={"spread": SPREAD, "known_mean": lambda p: _diagonal_entry(p) * SPREAD},
         predict=lambda p: p.known_mean,
         rivals={
-            "kappa2 for kappa1": lambda p: _off_diagonal_entry(p) * p.spread,
+            # an off-diagonal entry is the statistic of infinitely many samples
+            "kappa2 for kappa1": lambda p: statistics_of(p, samples=10**15, outputs=1).largest * p.spread,
             "no alpha": lambda p: _diagonal_entry(p) * p.spread / (p.depth - 1),
             "without the softmax": lambda p: _diagonal_entry(p) * p.outputs,
             "equal probabilities": lambda p: _diagonal_entry(p) * (1 - 1 / p.outputs),
@@ -167,5 +164,3 @@ SOFTMAX_CLAIMS = (
         quantity="trace of the Fisher matrix of the cross-entropy",
     ),
 )
-
-CLAIMS = (*TANGENT_CLAIMS, *SOFTMAX_CLAIMS)

@@ -30,6 +30,7 @@ from verify.claims.karakida2019.wide_networks import (
     network_of,
     setting,
     wide,
+    width_by_width,
 )
 from verify.model import (
     Arrays,
@@ -134,15 +135,16 @@ NARROW_CLAIM = wide(
 # --- centred networks ----------------------------------------------------------------------------------------
 
 
+@width_by_width
+def _centred_largest(block: Block, point: Point, width: int) -> Arrays:
+    samples = round(width / point.rho)
+    network = network_of(block, point | {"bias_variance": 0.0}, width=width, samples=samples)
+    return {"largest": _top(fisher_gram.gram(network, point.activation)) / samples}
+
+
 def centred_networks(block: Block, point: Point) -> Arrays:
     """Largest eigenvalues without biases and with an odd activation, and the exponent of their growth."""
-
-    def largest(block: Block, width: int) -> Arrays:
-        samples = round(width / point.rho)
-        network = network_of(block, point | {"bias_variance": 0.0}, width=width, samples=samples)
-        return {"largest": _top(fisher_gram.gram(network, point.activation)) / samples}
-
-    found = by_width(block, point, largest)["largest"]
+    found = _centred_largest(block, point)["largest"]
     growth = (found[:, -1] / found[:, 0]).log() / math.log(point.widths[-1] / point.widths[0])
     return {"largest": found, "exponent": growth}
 
@@ -231,24 +233,18 @@ RELU: dict[str, Any] = {
 }
 
 
-def growing_networks(block: Block, point: Point) -> Arrays:
+@width_by_width
+def growing_networks(block: Block, point: Point, width: int) -> Arrays:
     """Largest Fisher eigenvalue, with and without mean subtraction, T = M samples."""
-
-    def largest(block: Block, width: int) -> Arrays:
-        gram = _gram(block, point, width)
-        return {"largest": _top(gram) / width, "subtracted": _top(fisher_gram.centred(gram) / width)}
-
-    return by_width(block, point, largest)
+    gram = _gram(block, point, width)
+    return {"largest": _top(gram) / width, "subtracted": _top(fisher_gram.centred(gram) / width)}
 
 
-def largest_over_rayleigh(block: Block, point: Point) -> Arrays:
-    """Largest Fisher eigenvalue over the Rayleigh quotient at equal weights, at every width: mean of its networks."""
-
-    def ratio(block: Block, width: int) -> Arrays:
-        gram = _gram(block, point, width)
-        return {"ratio": _top(gram) / gram.shape[-1] / fisher_gram.rayleigh(gram)}
-
-    return by_width(block, point, ratio)
+@width_by_width
+def largest_over_rayleigh(block: Block, point: Point, width: int) -> Arrays:
+    """Largest Fisher eigenvalue over the Rayleigh quotient at equal weights."""
+    gram = _gram(block, point, width)
+    return {"ratio": _top(gram) / width / fisher_gram.rayleigh(gram)}
 
 
 GROWTH = at_each_width(
@@ -289,7 +285,9 @@ _of_bound = partial(
     quantity="largest eigenvalue after mean subtraction",
 )
 
-GROWTH_CLAIMS = (
+CLAIMS = (
+    NARROW_CLAIM,
+    *CENTRED_CLAIMS,
     limit(
         id="karakida2019/largest-is-rayleigh",
         entries=("C14",),
@@ -376,41 +374,34 @@ GROWTH_CLAIMS = (
     ),
 )
 
-
-CLAIMS = (NARROW_CLAIM, *CENTRED_CLAIMS, *GROWTH_CLAIMS)
-
 # --- spectra over their limits, and figure 1 -------------------------------------------------------------------
 
 TOLERANCE = 1e-6
 """Relative tolerance of the largest eigenvalue."""
 
 
-def fisher_by_size(block: Block, point: Point) -> Arrays:
-    """Limits over what networks have, at each width, with as many samples as units."""
-
-    def at(block: Block, width: int) -> Arrays:
-        network = network_of(block, point, width=width, samples=width)
-        weights = sum(w[0].numel() for w in (*network.weights, *network.biases))
-        gram = fisher_gram.gram(network, point.activation)
-        own, largest = _eigenvalue_moments(gram, weights), _largest_of(block, gram)
-        quotient = fisher_gram.rayleigh(gram).numpy(force=True)
-        gram = fisher_gram.centred(gram)
-        left, top = _eigenvalue_moments(gram, weights), _largest_of(block, gram)
-        size: dict[str, Any] = {"width": width, "samples": width, "outputs": point.outputs}
-        said = fisher.eigenvalue_statistics(**setting(point), **size)
-        bounds = fisher.mean_subtracted_statistics(**setting(point), **size)
-        return {
-            "mean": said.mean / own[0],
-            "second_moment": said.second_moment / own[1],
-            "largest": said.largest / largest,
-            "over_rayleigh": largest / quotient,
-            "mean_subtracted": bounds.mean / left[0],
-            "bound": bounds.lower / (left[1] / left[0]),
-            "lower": top / bounds.lower,
-            "upper": bounds.upper / top,
-        }
-
-    return by_width(block, point, at)
+@width_by_width
+def fisher_by_size(block: Block, point: Point, width: int) -> Arrays:
+    """Limits over what networks have, with as many samples as units."""
+    network = network_of(block, point, width=width, samples=width)
+    weights = sum(w[0].numel() for w in (*network.weights, *network.biases))
+    gram = fisher_gram.gram(network, point.activation)
+    own, largest = _eigenvalue_moments(gram, weights), _largest_of(block, gram)
+    quotient = fisher_gram.rayleigh(gram).numpy(force=True)
+    gram = fisher_gram.centred(gram)
+    left, top = _eigenvalue_moments(gram, weights), _largest_of(block, gram)
+    known: dict[str, Any] = setting(point, "outputs") | {"width": width, "samples": width}
+    said, bounds = fisher.eigenvalue_statistics(**known), fisher.mean_subtracted_statistics(**known)
+    return {
+        "mean": said.mean / own[0],
+        "second_moment": said.second_moment / own[1],
+        "largest": said.largest / largest,
+        "over_rayleigh": largest / quotient,
+        "mean_subtracted": bounds.mean / left[0],
+        "bound": bounds.lower / (left[1] / left[0]),
+        "lower": top / bounds.lower,
+        "upper": bounds.upper / top,
+    }
 
 
 def _eigenvalue_moments(gram: Tensor, weights: int) -> tuple[Any, Any]:
@@ -463,32 +454,22 @@ FISHER = Observation(
     simulate=fisher_by_size,
     points=tuple(Point(widths=(64, 128, 256, 512), **setting) for setting in SETTINGS),
     along="widths",
-    columns=(
-        *columns_of(
-            {
-                "mean": "mean eigenvalue, eq. (10)",
-                "second_moment": "mean square, eq. (10)",
-                "largest": "largest, eq. (10)",
-            },
-            "mean",
-            "second_moment",
-            "largest",
-        ),
-        *columns_of({"over_rayleigh": "largest over its Rayleigh quotient at equal weights"}),
-        *columns_of(
-            {
-                "mean_subtracted": "mean after mean subtraction, eq. (16)",
-                "bound": "second over first moment after it, the lower bound",
-            },
-            "mean_subtracted",
-            "bound",
-        ),
-        *columns_of(
-            {
-                "lower": "largest after it over its lower bound",
-                "upper": "upper bound over the largest after it",
-            }
-        ),
+    columns=columns_of(
+        {
+            "mean": "mean eigenvalue, eq. (10)",
+            "second_moment": "mean square, eq. (10)",
+            "largest": "largest, eq. (10)",
+            "over_rayleigh": "largest over its Rayleigh quotient at equal weights",
+            "mean_subtracted": "mean after mean subtraction, eq. (16)",
+            "bound": "second over first moment after it, the lower bound",
+            "lower": "largest after it over its lower bound",
+            "upper": "upper bound over the largest after it",
+        },
+        "mean",
+        "second_moment",
+        "largest",
+        "mean_subtracted",
+        "bound",
     ),
     replicates=8,
     seconds=0.3,
@@ -497,25 +478,22 @@ FISHER = Observation(
 )
 
 
-def figure_1(block: Block, point: Point) -> Arrays:
-    """Both eigenvalues of one network at each width, T = M, and their predictions over them."""
-
-    def at(block: Block, width: int) -> Arrays:
-        gram = _gram(block, point, width, outputs=1)
-        largest, subtracted = (_top(g).numpy(force=True) / width for g in (gram, fisher_gram.centred(gram)))
-        known: dict[str, Any] = setting(point) | {"outputs": 1}
-        size: dict[str, Any] = {"width": width, "samples": width}
-        bounds = fisher.mean_subtracted_statistics(**known, **size)
-        return {
-            "largest": largest,
-            "theorem_2_2": fisher.eigenvalue_statistics(**known, **size).largest / largest,
-            "subtracted": subtracted,
-            "drawn": (bounds.lower - fisher.fluctuation_constants(**known).c1) / subtracted,
-            "with_c1": bounds.lower / subtracted,
-            "upper": bounds.upper / subtracted,
-        }
-
-    return by_width(block, point, at)
+@width_by_width
+def figure_1(block: Block, point: Point, width: int) -> Arrays:
+    """Both eigenvalues of one network, T = M, and their predictions over them."""
+    gram = _gram(block, point, width, outputs=1)
+    largest, subtracted = (_top(g).numpy(force=True) / width for g in (gram, fisher_gram.centred(gram)))
+    known: dict[str, Any] = setting(point) | {"outputs": 1}
+    size: dict[str, Any] = {"width": width, "samples": width}
+    bounds = fisher.mean_subtracted_statistics(**known, **size)
+    return {
+        "largest": largest,
+        "theorem_2_2": fisher.eigenvalue_statistics(**known, **size).largest / largest,
+        "subtracted": subtracted,
+        "drawn": (bounds.lower - fisher.fluctuation_constants(**known).c1) / subtracted,
+        "with_c1": bounds.lower / subtracted,
+        "upper": bounds.upper / subtracted,
+    }
 
 
 FIGURE_1_WIDTHS = (100, 200, 300, 400, 600, 800, 1000)
@@ -537,20 +515,19 @@ FIGURE_1 = Observation(
         law("tanh", 3.0, 0.64, depth=3, widths=FIGURE_1_WIDTHS),
     ),
     along="widths",
-    columns=(
-        *columns_of({"largest": "largest eigenvalue"}),
-        *columns_of({"theorem_2_2": "theorem 2.2 over it"}, "theorem_2_2"),
-        *columns_of({"subtracted": "largest eigenvalue after mean subtraction"}),
-        *columns_of(
-            {
-                "drawn": "drawn line over it",
-                "with_c1": "lower bound with c1 over it",
-                "upper": "upper bound over it",
-            },
-            "drawn",
-            "with_c1",
-            "upper",
-        ),
+    columns=columns_of(
+        {
+            "largest": "largest eigenvalue",
+            "theorem_2_2": "theorem 2.2 over it",
+            "subtracted": "largest eigenvalue after mean subtraction",
+            "drawn": "drawn line over it",
+            "with_c1": "lower bound with c1 over it",
+            "upper": "upper bound over it",
+        },
+        "theorem_2_2",
+        "drawn",
+        "with_c1",
+        "upper",
     ),
     replicates=25,
     seconds=2.0,

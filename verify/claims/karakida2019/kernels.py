@@ -384,44 +384,47 @@ def _difference_too_small(p: Point, times: float) -> float:
     return max(0.0, *outside, abs(k.difference - (k.kappa1 - k.kappa2)) / k.kappa1)
 
 
-DIFFERENCE = ExactProperty(
-    id="karakida2019/kappa-difference",
-    entries=("C32",),
-    source=f"{PAPER}, section 3.2; the middle term is ours",
-    passage=as_stated("hold in the non-centered networks", "Section 3.2"),
-    statement=r"\kappa_1 \ge \kappa_1 - \kappa_2 \ge \frac{\alpha_0}{\alpha} \tilde q_t^1 > 0 \quad (\sigma_w > 0)",
-    says="The gradient overlap of a sample with itself exceeds that with another by at least the positive part"
-    " of the first layer's weights.",
-    domain={
-        "activation": OneOf(
-            "relu",
-            "leaky_relu",
-            "linear",
-            "tanh",
-            "erf",
-            "sigmoid",
-            "softplus",
-            "gelu",
-            "hard_tanh",
-            "shifted",
+CLAIMS = (
+    *LAYER_CLAIMS,
+    PANELS,
+    NOT_CENTRED,
+    ExactProperty(
+        id="karakida2019/kappa-difference",
+        entries=("C32",),
+        source=f"{PAPER}, section 3.2; the middle term is ours",
+        passage=as_stated("hold in the non-centered networks", "Section 3.2"),
+        statement=r"\kappa_1 \ge \kappa_1 - \kappa_2 \ge \frac{\alpha_0}{\alpha} \tilde q_t^1 > 0 \quad (\sigma_w > 0)",
+        says="The gradient overlap of a sample with itself exceeds that with another by at least the positive part"
+        " of the first layer's weights.",
+        domain={
+            "activation": OneOf(
+                "relu",
+                "leaky_relu",
+                "linear",
+                "tanh",
+                "erf",
+                "sigmoid",
+                "softplus",
+                "gelu",
+                "hard_tanh",
+                "shifted",
+            ),
+            "depth": Between(2, 6),
+            "weight_variance": Between(0.05, 4.0),
+            "bias_variance": Either(OneOf(0.0), Between(0.0, 2.0)),
+            "overlap": Between(0.0, 1.0),
+        },
+        violation=lambda _, p: _difference_too_small(p, 1.0),
+        examples=(
+            law("relu", 1.7, 0.0, depth=2, overlap=0.0),
+            law("softplus", 0.6, 1.3, depth=5, overlap=0.0),
         ),
-        "depth": Between(2, 6),
-        "weight_variance": Between(0.05, 4.0),
-        "bias_variance": Either(OneOf(0.0), Between(0.0, 2.0)),
-        "overlap": Between(0.0, 1.0),
-    },
-    violation=lambda _, p: _difference_too_small(p, 1.0),
-    examples=(
-        law("relu", 1.7, 0.0, depth=2, overlap=0.0),
-        law("softplus", 0.6, 1.3, depth=5, overlap=0.0),
+        tolerance=1e-12,
+        tolerance_reason="the promised accuracy of the kernels",
+        rivals={
+            "twice the first layer": lambda _, p: _difference_too_small(p, 2.0),
+            "at least half of kappa1": lambda _, p: max(0.0, 0.5 - _kappas(p).difference / _kappas(p).kappa1),
+        },
+        seconds=0.054,
     ),
-    tolerance=1e-12,
-    tolerance_reason="the promised accuracy of the kernels",
-    rivals={
-        "twice the first layer": lambda _, p: _difference_too_small(p, 2.0),
-        "at least half of kappa1": lambda _, p: max(0.0, 0.5 - _kappas(p).difference / _kappas(p).kappa1),
-    },
-    seconds=0.054,
 )
-
-CLAIMS = (*LAYER_CLAIMS, PANELS, NOT_CENTRED, DIFFERENCE)

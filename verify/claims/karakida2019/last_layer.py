@@ -36,10 +36,6 @@ BIASED = f"{WIDE}; the bias is O(1/M)"
 # --- batch normalisation, in the mean over networks ----------------------------------------------------------
 
 
-def _output_variance(p: Any) -> float:
-    return fisher.output_variance(**setting(p, "samples"))
-
-
 def normalised_fisher(block: Block, point: Point) -> Arrays:
     """Trace and spread of the spectrum with batch-normalised outputs; Q_1 and Q_2.
 
@@ -87,7 +83,8 @@ SPREAD = one_network(
 def _typical(power: int) -> Callable[[Point], float]:
     """Q_1 or Q_2 with variances that differ from output to output, as they do in one network."""
     return lambda p: sum(
-        (_output_variance(p) * (0.7 + 0.6 * k / (p.outputs - 1))) ** -power for k in range(p.outputs)
+        (fisher.output_variance(**setting(p, "samples")) * (0.7 + 0.6 * k / (p.outputs - 1))) ** -power
+        for k in range(p.outputs)
     )
 
 

@@ -18,7 +18,6 @@ from verify.claims.karakida2019.wide_networks import (
     WIDE,
     approach,
     at_each_width,
-    by_width,
     exponent,
     kappas_at,
     law,
@@ -27,6 +26,7 @@ from verify.claims.karakida2019.wide_networks import (
     one_network,
     setting,
     small_network,
+    width_by_width,
 )
 from verify.model import (
     OURS,
@@ -38,6 +38,8 @@ from verify.model import (
     as_stated,
 )
 from verify.model.domains import Between, Many, OneOf
+
+ETAS = ("eta1", "eta2", "eta3")
 
 
 @cache
@@ -52,7 +54,7 @@ def normed_kappas(p: Any) -> fisher.Kappas:
 
 def normed_statistics(p: Any, **changed: Any) -> layer_normalisation.LayerNormStatistics:
     """Theorem 4.1 with the etas of each network."""
-    names = {"width", "samples", "outputs", "eta1", "eta2", "eta3"} - changed.keys()
+    names = {"width", "samples", "outputs", *ETAS} - changed.keys()
     return layer_normalisation.layer_norm_statistics(**setting(p, *names), **changed)
 
 
@@ -172,7 +174,7 @@ _bound = partial(
     entries=("C52",),
     source=f"{PAPER}, theorem 4.1, eq. (26)",
     score="largest",
-    inputs=_typical("eta1", "eta2", "eta3"),
+    inputs=_typical(*ETAS),
     quantity="largest eigenvalue with layer normalisation",
 )
 
@@ -258,26 +260,23 @@ NORMED_CLAIMS = (
 
 def growing_squares(block: Block, point: Point) -> Arrays:
     """Logarithm of Tr F^2 / Tr F over the theory given the etas of each network, at every width."""
+    return {"ratio": _squares_over_theory(block, point)["ratio"].log()}
+
+
+@width_by_width
+def _squares_over_theory(block: Block, point: Point, width: int) -> Arrays:
     import torch
 
-    def squares(block: Block, width: int) -> Arrays:
-        network = lazy_network_of(block, point, width=width)
-        signals = layer_normed.layer_normed_signals(network, point.activation)
-        etas = layer_normed.etas(signals)
-        gram = layer_normed.layer_normed_gram(network, point.activation, signals=signals)
-        found = gram.square().sum((1, 2, 3, 4)) / point.samples**2
-        known = _predicted_statistics(etas, point, width)
-        moments = torch.from_numpy(known.second_moment / known.mean).to(block.device)
-        return {"ratio": found / fisher_gram.fisher_trace(gram) / moments}
-
-    return {"ratio": by_width(block, point, squares)["ratio"].log()}
-
-
-def _predicted_statistics(etas: Arrays, point: Point, width: int) -> layer_normalisation.LayerNormStatistics:
-    mean_etas = {name: etas[name].cpu().numpy() for name in ("eta1", "eta2", "eta3")}
-    return layer_normalisation.layer_norm_statistics(
-        **setting(point, "samples", "outputs"), width=width, **mean_etas
-    )
+    network = lazy_network_of(block, point, width=width)
+    signals = layer_normed.layer_normed_signals(network, point.activation)
+    etas = layer_normed.etas(signals)
+    gram = layer_normed.layer_normed_gram(network, point.activation, signals=signals)
+    found = gram.square().sum((1, 2, 3, 4)) / point.samples**2
+    mean_etas: dict[str, Any] = {name: etas[name].cpu().numpy() for name in ETAS}
+    law = setting(point, "samples", "outputs")
+    known = layer_normalisation.layer_norm_statistics(**law, width=width, **mean_etas)
+    moments = torch.from_numpy(known.second_moment / known.mean).to(block.device)
+    return {"ratio": found / fisher_gram.fisher_trace(gram) / moments}
 
 
 SQUARES = at_each_width(
@@ -345,16 +344,12 @@ LIMIT_CLAIMS = (
 # --- an average of the output variances ----------------------------------------------------------------------
 
 
-def etas_by_width(block: Block, point: Point) -> Arrays:
-    """The third eta of one network at each width."""
-
-    def eta3(block: Block, width: int) -> Arrays:
-        network = lazy_network_of(block, point, width=width)
-        return {
-            "eta3": layer_normed.etas(layer_normed.layer_normed_signals(network, point.activation))["eta3"]
-        }
-
-    return by_width(block, point, eta3)
+@width_by_width
+def etas_by_width(block: Block, point: Point, width: int) -> Arrays:
+    """The third eta of one network."""
+    network = lazy_network_of(block, point, width=width)
+    signals = layer_normed.layer_normed_signals(network, point.activation)
+    return {"eta3": layer_normed.etas(signals)["eta3"]}
 
 
 WIDTHS = at_each_width(
@@ -379,26 +374,23 @@ WIDTHS = at_each_width(
 
 ETA_3 = "root mean square overlap between samples' outputs over their variances"
 
-ETA_CLAIM = exponent(
-    id="karakida2019/layer-norm-eta3-by-width",
-    entries=("C54",),
-    source=f"{PAPER}, theorem 4.1",
-    passage=as_stated("are constants independent of", "Theorem 4.1"),
-    no_theory=NoTheory.CONSTANT,
-    statement=r"\mathbb{E}\,\eta_3 \sim M^0",
-    says=f"With layer normalisation, the expected {ETA_3} does not depend on the width.",
-    experiment=WIDTHS,
-    score="eta3",
-    predict=lambda _: 0.0,
-    margin=0.2,
-    rivals={"square root": lambda _: 0.5, "as one over the width": lambda _: -1.0},
-    quantity=ETA_3,
-)
-
-
 CLAIMS = (
     TWO_OUTPUTS,
     *NORMED_CLAIMS,
     *LIMIT_CLAIMS,
-    ETA_CLAIM,
+    exponent(
+        id="karakida2019/layer-norm-eta3-by-width",
+        entries=("C54",),
+        source=f"{PAPER}, theorem 4.1",
+        passage=as_stated("are constants independent of", "Theorem 4.1"),
+        no_theory=NoTheory.CONSTANT,
+        statement=r"\mathbb{E}\,\eta_3 \sim M^0",
+        says=f"With layer normalisation, the expected {ETA_3} does not depend on the width.",
+        experiment=WIDTHS,
+        score="eta3",
+        predict=lambda _: 0.0,
+        margin=0.2,
+        rivals={"square root": lambda _: 0.5, "as one over the width": lambda _: -1.0},
+        quantity=ETA_3,
+    ),
 )

@@ -22,7 +22,6 @@ from verify.claims.karakida2019.wide_networks import (
     WIDE,
     approach,
     at_each_width,
-    by_width,
     exponent,
     kappas_at,
     law,
@@ -34,6 +33,7 @@ from verify.claims.karakida2019.wide_networks import (
     small_network,
     statistics_of,
     wide,
+    width_by_width,
 )
 from verify.model import Arrays, ExactProperty, NoTheory, as_stated, misprint
 from verify.model.domains import Between, Domain, Many, OneOf
@@ -249,18 +249,9 @@ def _kappas(p: Point) -> fisher.Kappas:
     return fisher.kappas(**setting(p), width_ratios=p.ratios)
 
 
-def _kappa1(p: Point) -> float:
-    """Entry for one sample in place of two: alpha times kappa1, with the biases."""
-    return _kappas(p).alpha * _kappas(p).kappa1 + float(_moments(p).q_tilde_t.sum()) / p.width
-
-
-def _biases(p: Point) -> float:
-    return float(_moments(p).q_tilde_st.sum()) / p.width
-
-
-def _kappa2(p: Point) -> float:
-    """Entry for two samples by the theory: alpha times kappa2, with the biases."""
-    return _kappas(p).alpha * _kappas(p).kappa2 + _biases(p)
+def _biases(p: Point, name: str = "q_tilde_st") -> float:
+    """Part of an entry of the Gram matrix, for two samples or for one."""
+    return float(getattr(_moments(p), name).sum()) / p.width
 
 
 def _sum(p: Point, backward: np.ndarray, forward: np.ndarray, ratios: Any = None) -> float:
@@ -293,13 +284,13 @@ UNEVEN_CLAIM = wide(
     "weighted by the width below.",
     experiment=UNEVEN,
     score="off_diagonal",
-    predict=_kappa2,
+    predict=lambda p: _kappas(p).alpha * _kappas(p).kappa2 + _biases(p),
     printed=lambda p: _sum(p, _same_layer(p), _moments(p).q_hat_st),
     reads=r"\kappa_2 = \sum_{l=1}^{L} \frac{\alpha_{l-1}}{\alpha} \hat q_{st}^l\, \hat q_{st}^{l-1}",
     finding=LOST_TILDE,
     margin_reason=LINEAR,
     rivals={
-        "kappa1": _kappa1,
+        "kappa1": lambda p: _kappas(p).alpha * _kappas(p).kappa1 + _biases(p, "q_tilde_t"),
         "hidden layers as wide as M": _rewidened(lambda p: (p.ratios[0], *(1.0 for _ in p.ratios[1:]))),
         "width of the layer above": _rewidened(lambda p: (*p.ratios[1:], p.outputs / p.width)),
         "last layer dropped": _rewidened(lambda p: (*p.ratios[:-1], 0.0)),
@@ -369,20 +360,17 @@ ANY_SAMPLES_CLAIM = wide(
 # --- as the width grows --------------------------------------------------------------------------------------
 
 
-def growing_layers(block: Block, point: Point) -> Arrays:
-    """Second moment of the eigenvalues, the largest ones and their eigenvectors, at every width."""
-
-    def at(block: Block, width: int) -> Arrays:
-        gram = fisher_gram.gram(lazy_network_of(block, point, width=width), point.activation)
-        squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
-        span, scale = gradient_span.top_span(gram), fisher_gram.rayleigh(gram)
-        return {
-            "second_moment": squares / (scale * fisher_gram.fisher_trace(gram)),
-            "mean_of_top": span.eigenvalues.mean(1) / scale,
-            "sine": (1 - span.overlap).sqrt(),
-        }
-
-    return by_width(block, point, at)
+@width_by_width
+def growing_layers(block: Block, point: Point, width: int) -> Arrays:
+    """Second moment of the eigenvalues, the largest ones and their eigenvectors."""
+    gram = fisher_gram.gram(lazy_network_of(block, point, width=width), point.activation)
+    squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
+    span, scale = gradient_span.top_span(gram), fisher_gram.rayleigh(gram)
+    return {
+        "second_moment": squares / (scale * fisher_gram.fisher_trace(gram)),
+        "mean_of_top": span.eigenvalues.mean(1) / scale,
+        "sine": (1 - span.overlap).sqrt(),
+    }
 
 
 GROWING = at_each_width(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any
 
@@ -17,13 +16,14 @@ from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     approach,
     at_each_width,
-    by_width,
     exponent,
     lazy_network_of,
     limit,
     network_of,
+    power_of_width,
     setting,
     small_network,
+    width_by_width,
 )
 from verify.model import (
     Arrays,
@@ -36,7 +36,7 @@ from verify.model import (
     as_stated,
     out_of_scope,
 )
-from verify.model.observation import Column, Cost, Observation, columns_of, on_a_gpu
+from verify.model.observation import Cost, Observation, columns_of, on_a_gpu
 
 FIGURE_2: dict[str, Any] = {"activation": "relu", "depth": 3, "weight_variance": 3.9, "bias_variance": 0.9}
 """Figure 2 has (4, 1), at which formulas with a wrong power could still be right."""
@@ -134,26 +134,20 @@ CONTRACTION = Identity(
 # --- growing networks at a fixed number of samples: C44 and C46 -------------------------------------------------
 
 
-def realised_limits(block: Block, point: Point) -> Arrays:
+@width_by_width
+def realised_limits(block: Block, point: Point, width: int) -> Arrays:
     """The realised limit over the one of the Rayleigh quotient, 2 / lambda_max over 2 / (1' K 1 / T^2)."""
-
-    def ratio(block: Block, width: int) -> Arrays:
-        network = lazy_network_of(block, point, width=width, outputs=1)
-        gram = fisher_gram.gram(network, point.activation)
-        return {"ratio": fisher_gram.rayleigh(gram) / fisher_gram.fisher_eigenvalues(gram)[:, -1]}
-
-    return by_width(block, point, ratio)
+    network = lazy_network_of(block, point, width=width, outputs=1)
+    gram = fisher_gram.gram(network, point.activation)
+    return {"ratio": fisher_gram.rayleigh(gram) / fisher_gram.fisher_eigenvalues(gram)[:, -1]}
 
 
-def subtracted_eigenvalues(block: Block, point: Point) -> Arrays:
+@width_by_width
+def subtracted_eigenvalues(block: Block, point: Point, width: int) -> Arrays:
     """The largest eigenvalue with mean subtraction."""
-
-    def largest(block: Block, width: int) -> Arrays:
-        network = lazy_network_of(block, point, width=width, outputs=1)
-        gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))
-        return {"largest": fisher_gram.fisher_eigenvalues(gram)[:, -1]}
-
-    return by_width(block, point, largest)
+    network = lazy_network_of(block, point, width=width, outputs=1)
+    gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))
+    return {"largest": fisher_gram.fisher_eigenvalues(gram)[:, -1]}
 
 
 def growth_of_subtracted(block: Block, point: Point) -> Arrays:
@@ -206,13 +200,6 @@ THOUSAND_SAMPLES = Experiment(
 )
 
 
-def _growth_of_mean(p: Any) -> float:
-    """Power of the width by which eq. (17) takes the narrowest network to the widest."""
-    ends = p.widths[0], p.widths[-1]
-    narrow, wide = (fisher.mean_subtracted_largest(**setting(p, "samples"), width=width) for width in ends)
-    return math.log(wide / narrow) / math.log(ends[1] / ends[0])
-
-
 LIMIT_CLAIMS = (
     limit(
         id="karakida2019/line",
@@ -245,7 +232,9 @@ LIMIT_CLAIMS = (
         experiment=FIXED_SAMPLES,
         score="largest",
         terms=(0.5,),
-        predict=_growth_of_mean,
+        predict=lambda p: power_of_width(
+            p, lambda width: fisher.mean_subtracted_largest(**setting(p, "samples"), width=width)
+        ),
         margin=0.2,
         rivals={"of the upper bound": lambda _: 0.5, "as for T = O(M)": lambda _: 0.0},
         quantity="largest eigenvalue after mean subtraction",
@@ -286,13 +275,19 @@ def with_subtraction(block: Block, point: Point) -> Arrays:
 
 
 def _recovered(block: Block, point: Point, times: tuple[float, ...], **how: Any) -> Any:
-    import torch
-
-    student, targets = student_and_targets(block, point, point.width)
-    limits = 2 / wide_training.sharpness(student, point.activation, **how)
-    rates = limits[:, None] * torch.tensor(times, dtype=limits.dtype, device=limits.device)
-    run = wide_training.descend(student, point.activation, targets, rates=rates, steps=point.steps, **how)
+    run, *_ = _descents(block, point, point.width, times, **how)
     return (run.final < run.losses[..., 0]).double()
+
+
+def _descents(
+    block: Block, point: Point, width: int, times: tuple[float, ...], **how: Any
+) -> tuple[Any, ...]:
+    """Training at multiples of the realised limits, these limits, and the networks with what they are to learn."""
+    student, targets = student_and_targets(block, point, width)
+    limits = 2 / wide_training.sharpness(student, point.activation, **how)
+    rates = limits[:, None] * limits.new_tensor(times)
+    run = wide_training.descend(student, point.activation, targets, rates=rates, steps=point.steps, **how)
+    return run, limits, student, targets
 
 
 ABOVE = Experiment(
@@ -307,7 +302,7 @@ ABOVE = Experiment(
 # `of_line`: of a rate that is not tried any more; points keep their names, which their draws have
 SUBTRACTED = Experiment(
     id="karakida2019/with-subtraction",
-    replicate="one network with its inputs and the labels of a teacher",
+    replicate=ABOVE.replicate,
     simulate=with_subtraction,
     points=(Point(width=24, samples=240, steps=40, of_line=0.85, times_limit=1.6, **FIGURE_2),),
     budget=512,
@@ -374,19 +369,11 @@ GRAY = 1000.0
 """Losses beyond it are the gray area of the figure."""
 
 
-def figure_2(block: Block, point: Point) -> Arrays:
-    """Realised limit, drawn line, rate where explosions begin, and how training ends, at each width."""
-    return by_width(block, point, lambda block, width: _figure_2(block, point, width))
-
-
-def _figure_2(block: Block, point: Point, width: int) -> Arrays:
-    import torch
-
-    student, targets = student_and_targets(block, point, width)
+@width_by_width
+def figure_2(block: Block, point: Point, width: int) -> Arrays:
+    """Realised limit, drawn line, rate where explosions begin, and how training ends."""
     how: dict[str, Any] = {"subtracted": point.subtracted}
-    limits = 2 / wide_training.sharpness(student, point.activation, **how)
-    rates = limits[:, None] * torch.tensor(TRIED, dtype=limits.dtype, device=limits.device)
-    run = wide_training.descend(student, point.activation, targets, rates=rates, steps=point.steps, **how)
+    run, limits, student, targets = _descents(block, point, width, TRIED, **how)
     lower, upper = (limits * times for times in SEARCHED)
     how |= {"lower": lower, "upper": upper, "steps": point.searched, "halvings": 6}
     critical = wide_training.critical_rates(student, point.activation, targets, **how).lower
@@ -404,29 +391,23 @@ def _figure_2(block: Block, point: Point, width: int) -> Arrays:
     }
 
 
-COLUMNS = (
-    *columns_of({"limit": "realised limit, 2 / lambda_max at the start"}),
-    *columns_of({"line": "drawn line over the realised limit"}, "line"),
-    *columns_of(
-        {
-            "critical": "rate where explosions begin, over the realised limit",
-            "line_over_critical": "drawn line over the rate where explosions begin",
-            "growth": f"decades the loss grows on the way at {TRIED[1]:g} times the limit",
-        }
-    ),
-    *(
-        Column(
-            score=f"gray_{when}",
-            heading=f"share whose loss exceeds {GRAY:g} {text} at {TRIED[2]:g} times the limit",
-        )
-        for when, text in (("on_the_way", "on the way"), ("at_the_end", "at the end"))
-    ),
-    *(
-        Column(
-            score=f"below_{i}", heading=f"share whose loss ends below its start at {times:g} times the limit"
-        )
-        for i, times in enumerate(TRIED)
-    ),
+COLUMNS = columns_of(
+    {
+        "limit": "realised limit, 2 / lambda_max at the start",
+        "line": "drawn line over the realised limit",
+        "critical": "rate where explosions begin, over the realised limit",
+        "line_over_critical": "drawn line over the rate where explosions begin",
+        "growth": f"decades the loss grows on the way at {TRIED[1]:g} times the limit",
+        **{
+            f"gray_{when}": f"share whose loss exceeds {GRAY:g} {text} at {TRIED[2]:g} times the limit"
+            for when, text in (("on_the_way", "on the way"), ("at_the_end", "at the end"))
+        },
+        **{
+            f"below_{i}": f"share whose loss ends below its start at {times:g} times the limit"
+            for i, times in enumerate(TRIED)
+        },
+    },
+    "line",
 )
 
 VARIANCES = {"weight_variance": 4.0, "bias_variance": 1.0}

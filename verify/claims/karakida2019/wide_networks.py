@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache, partial, wraps
 from typing import Any
 
 from numpy.random import Generator
@@ -11,7 +12,7 @@ from numpy.random import Generator
 from simulate.monte_carlo import Block, Point
 from simulate.wide import few_signals, signals
 from theory import fisher
-from verify.model import Claim, Experiment, Kind, Prediction
+from verify.model import Claim, Experiment, Kind, Prediction, Simulator
 
 SETTING = ("activation", "depth", "weight_variance", "bias_variance")
 SIZES = ("width", "samples", "outputs")
@@ -79,6 +80,16 @@ def by_width(block: Block, point: Point, score: Callable[[Block, int], Mapping[s
     return {name: torch.stack([column[name] for column in columns], dim=1) for name in columns[0]}
 
 
+def width_by_width(one: Callable[[Block, Point, int], Mapping[str, Any]]) -> Simulator:
+    """A simulator of the scores at every width of a point, from those at one width; see `by_width`."""
+
+    @wraps(one)
+    def simulate(block: Block, point: Point) -> Mapping[str, Any]:
+        return by_width(block, point, lambda own, width: one(own, point, width))
+
+    return simulate
+
+
 one_network = partial(Experiment, replicate="one network with its inputs")
 at_each_width = partial(
     Experiment, replicate="networks with their inputs at each width, more where they scatter most"
@@ -112,6 +123,12 @@ def statistics_of(p: Any, **changed: Any) -> fisher.FisherStatistics:
 def _statistics(**known: Any) -> fisher.FisherStatistics:
     """Looked up at every look at the replicates."""
     return fisher.eigenvalue_statistics(**known, finite_width=True)
+
+
+def power_of_width(p: Any, value: Callable[[int], float]) -> float:
+    """Power of the width by which a value grows from the narrowest network of a point to the widest."""
+    narrow, wide = p.widths[0], p.widths[-1]
+    return math.log(value(wide) / value(narrow)) / math.log(wide / narrow)
 
 
 def parameters_of(p: Any) -> int:

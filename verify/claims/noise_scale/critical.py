@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
 from simulate.training import grids, stacks
 from theory.learning_rates import noise_scale
+from verify.claims import Floats
 from verify.claims.noise_scale.networks import gradients_of_samples
 from verify.claims.noise_scale.quadratics import MCCANDLISH
-from verify.claims.trained_networks import SINGLE, batches_of, drawn_images, perceptrons_drawn, training_sets
+from verify.claims.trained_networks import (
+    all_samples,
+    batches_of,
+    common_rates,
+    labelled_images,
+    perceptrons_drawn,
+    trained_on_digits,
+)
 from verify.model import KNOWN, Arrays, Claim, Experiment, Identity, Kind, NoTheory, Tier, as_stated
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Floats = NDArray[np.float64]
 
 ZHANG = "Zhang et al. (2025), arXiv 2410.21676v4"
 
@@ -120,9 +126,8 @@ def in_training(block: Block, point: Point) -> Arrays:
     """Logarithm of the growth of tr S / |g|^2 in training at two widths, and between them at one loss; same images."""
     import torch
 
-    drawn, classes = drawn_images(block, point)
-    samples = training_sets(block, [d.images for d in drawn], [d.labels for d in drawn])
-    x, y = samples.rows(cast("Tensor", samples.own))
+    samples, classes = labelled_images(block, point)
+    x, y = all_samples(samples)
     stack, batches = stacks.Perceptrons(point.activation), batches_of(block, point.samples, point.batch_size)
 
     def watch(_: int, cells: grids.Cells) -> dict[str, Tensor]:
@@ -136,7 +141,7 @@ def in_training(block: Block, point: Point) -> Arrays:
     grown, reached = list[Any](), list[Any]()
     for width in point.widths:
         start = perceptrons_drawn(block, (64, width, classes))
-        rates = torch.full((len(block), 1), point.rate, device=block.device)
+        rates = common_rates(block, point.rate)
         run = grids.train(
             stack, start, samples, batches, rates=rates, steps=max(point.looks), watch=watch, at=point.looks
         )
@@ -167,11 +172,10 @@ PATHS = Experiment(
     seconds=0.3,
 )  # fmt: skip
 
-TRAINING = Experiment(
+TRAINING = trained_on_digits(
     id="noise_scale/in-training",
     replicate="two perceptrons of unlike width trained on the same 48 images",
     simulate=in_training,
-    single=SINGLE,
     points=(
         Point(
             images="digits", activation="tanh", widths=(10, 40), samples=48, batch_size=8, rate=0.25, level=0.3,
@@ -180,7 +184,6 @@ TRAINING = Experiment(
     ),
     budget=384,
     seconds=1.5,
-    data="digits",
 )  # fmt: skip
 
 OF_TRAINING = {

@@ -6,18 +6,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
-from simulate.monte_carlo import Block, Point
+from simulate.monte_carlo import Point
 from simulate.training import optimisers
 from theory.learning_rates import noise_scale
+from verify.claims import Floats
+from verify.claims.drawn_networks import stream_by_stream
 from verify.model import Arrays, Claim, ExactProperty, Experiment, as_stated
 from verify.model.domains import Between, Domain
 
 MA = "Ma, Bassily and Belkin (2018), arXiv 1712.06559"
 MULAYOFF = "Mulayoff and Michaeli (2024), arXiv 2306.07850"
-
-Floats = NDArray[np.float64]
 
 
 def eigenvalues_of(p: Any) -> Floats:
@@ -25,7 +25,8 @@ def eigenvalues_of(p: Any) -> Floats:
     return np.array([p.largest, *[p.middle] * p.many, p.smallest])
 
 
-def interpolating_steps(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def interpolating_steps(rng: Generator, point: Point, _: str) -> Arrays:
     """Rate at which the slowest of three directions shrinks fastest, and by how much; inputs of random signs.
 
     The mean squared length after a step from a direction is a parabola in the rate, so that three rates give all.
@@ -34,17 +35,13 @@ def interpolating_steps(block: Block, point: Point) -> Arrays:
     starts = np.array([0, 1, len(values) - 1])
     tried = np.array([0.3, 0.7, 1.1]) / values[0]
     rates = np.linspace(0.01, 2.0, 4000) / values[0]
-    best, factors = [], []
-    for rng in block.streams:
-        signs = rng.integers(0, 2, (point.draws, point.batch_size, len(values)), dtype=np.int8)
-        inputs = (2.0 * signs - 1.0) * np.sqrt(values)
-        pulls = np.einsum("dmi,dmk->dki", inputs, inputs[:, :, starts]) / point.batch_size
-        after = np.eye(len(values))[starts] - tried[:, None, None, None] * pulls
-        lengths = (after**2).sum(3).mean(1)
-        slowest = np.array([np.polyval(np.polyfit(tried, seen, 2), rates) for seen in lengths.T]).max(0)
-        best.append(rates[slowest.argmin()])
-        factors.append(slowest.min())
-    return {"rate": np.array(best), "gain": 1 - np.array(factors)}
+    signs = rng.integers(0, 2, (point.draws, point.batch_size, len(values)), dtype=np.int8)
+    inputs = (2.0 * signs - 1.0) * np.sqrt(values)
+    pulls = np.einsum("dmi,dmk->dki", inputs, inputs[:, :, starts]) / point.batch_size
+    after = np.eye(len(values))[starts] - tried[:, None, None, None] * pulls
+    lengths = (after**2).sum(3).mean(1)
+    slowest = np.array([np.polyval(np.polyfit(tried, seen, 2), rates) for seen in lengths.T]).max(0)
+    return {"rate": rates[slowest.argmin()], "gain": 1 - slowest.min()}
 
 
 STEPS = Experiment(
@@ -89,14 +86,12 @@ def _cut(p: Any, formula: Any) -> float:
     return min(p.batch_size, (noise_scale.critical_batch_size(**_sizes(p)))) * formula(p, 1)
 
 
-def _outer(rng: np.random.Generator, samples: int, dim: int) -> Floats:
-    x = rng.standard_normal((samples, dim)) * np.exp(0.4 * rng.standard_normal((samples, 1)))
-    return x[:, :, None] * x[:, None, :]
-
-
-def off_the_mixture(rng: np.random.Generator, point: Point, *, shift: int = 0) -> float:
+def off_the_mixture(rng: Generator, point: Point, *, shift: int = 0) -> float:
     """Largest relative error of the mixture's squared distances against those over every possible batch."""
-    matrices, start = _outer(rng, point.samples, point.dim), rng.standard_normal(point.dim)
+    x = rng.standard_normal((point.samples, point.dim)) * np.exp(
+        0.4 * rng.standard_normal((point.samples, 1))
+    )
+    matrices, start = x[:, :, None] * x[:, None, :], rng.standard_normal(point.dim)
     rate = point.relative / np.linalg.eigvalsh(matrices.mean(0))[-1]
     steps = np.eye(point.dim) - rate * optimisers.all_batches(matrices, point.batch_size)
     moment, lengths = np.outer(start, start), []

@@ -13,8 +13,14 @@ from simulate.monte_carlo import Block, Point
 from simulate.training import grids, stacks
 from theory.learning_rates import noise_scale
 from verify.claims.noise_scale.quadratics import MCCANDLISH, lowest
-from verify.claims.trained_networks import SINGLE, batches_of, small_networks
-from verify.model import Arrays, Claim, Experiment, Verdict, as_stated, out_of_scope
+from verify.claims.trained_networks import (
+    all_samples,
+    batches_of,
+    common_rates,
+    small_networks,
+    trained_on_digits,
+)
+from verify.model import Arrays, Claim, Verdict, as_stated, out_of_scope
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,10 +39,10 @@ def best_rates(block: Block, point: Point) -> Arrays:
     stack = stacks.Perceptrons(point.activation)
     if point.get("steps"):
         batches = batches_of(block, point.samples, point.trained_with)
-        rates = torch.full((len(block), 1), point.rate, device=block.device)
+        rates = common_rates(block, point.rate)
         run = grids.train(stack, parameters, samples, batches, rates=rates, steps=point.steps)
         parameters = list(run.cells.parameters)
-    x, y = samples.inputs.view(len(block), point.samples, -1), samples.targets.view(len(block), -1)
+    x, y = all_samples(samples)
     each = gradients_of_samples(stack, parameters, x, y)
     # batches of all sizes begin with the same samples: what differs between their rates is their size
     orders = np.stack([np.argsort(rng.random((point.draws, point.samples)), axis=1) for rng in block.streams])
@@ -138,15 +144,13 @@ TANH = {
 LATER = {"steps": 250, "rate": 0.3, "trained_with": 10}
 
 START, TRAINED = (
-    Experiment(
+    trained_on_digits(
         id=f"noise_scale/{name}",
         replicate="one perceptron with its images, and the rate of least mean loss over 24 batches",
         simulate=best_rates,
-        single=SINGLE,
         points=points,
         budget=512,
         seconds=1.5,
-        data="digits",
     )
     for name, points in (
         ("at-the-start", (Point(batch_size=3, **RELU), Point(batch_size=4, **TANH))),

@@ -7,10 +7,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point, fixture
 from theory.learning_rates import noise_scale
+from verify.claims import Floats
 from verify.model import Arrays, Claim, Experiment
 
 if TYPE_CHECKING:
@@ -56,9 +56,20 @@ def lowest(losses: Callable[[Tensor], Tensor], device: str = "cpu") -> Lowest:
     return Lowest(rate, y1 + (rate - x1) * left + (rate - x1) * (rate - x0) * bend)
 
 
-MCCANDLISH = "McCandlish, Kaplan and Amodei (2018), arXiv 1812.06162"
+def best_step(hessian: Tensor, weights: Tensor, steps: Tensor) -> Lowest:
+    """Rate (R,) at which the mean of w' H w / 2 after steps (R, k, P) from weights (P,) is least, by trying rates."""
+    import torch
 
-Floats = NDArray[np.float64]
+    def losses(rates: Tensor) -> Tensor:
+        after = [
+            weights - rate[:, None, None] * steps for rate in rates.expand(len(steps), -1).unbind(1)
+        ]  # a rate at a time
+        return torch.stack([((w @ hessian) * w).sum(2).mean(1) / 2 for w in after], 1)
+
+    return lowest(losses, str(steps.device))
+
+
+MCCANDLISH = "McCandlish, Kaplan and Amodei (2018), arXiv 1812.06162"
 
 
 class Quadratic(NamedTuple):
@@ -90,19 +101,11 @@ def one_step(block: Block, point: Point) -> Arrays:
     chosen = np.stack([
         np.argsort(rng.random((point.draws, point.samples)), axis=1)[:, : point.batch_size] for rng in block.streams
     ])  # fmt: skip
-    steps = gradients[torch.from_numpy(chosen).to(block.device)].mean(2)
-
-    def losses(rates: Tensor) -> Tensor:
-        after = [
-            weights - rate[:, None, None] * steps for rate in rates.expand(len(block), -1).unbind(1)
-        ]  # a rate at a time
-        return torch.stack([((w @ hessian) * w).sum(2).mean(1) / 2 for w in after], 1)
-
-    found = lowest(losses, block.device)
+    found = best_step(hessian, weights, gradients[torch.from_numpy(chosen).to(block.device)].mean(2))
     return {"rate": found.rate, "decrease": weights @ hessian @ weights / 2 - found.loss}
 
 
-def _setting(p: Any, *, replacement: bool = False) -> dict[str, Any]:
+def _setting(p: Any) -> dict[str, Any]:
     """Arguments of the formulas, from the population of a point."""
     loss = noisy_quadratic(p.samples, p.dim, p.isotropic)
     g = loss.gradients.mean(0)
@@ -111,7 +114,7 @@ def _setting(p: Any, *, replacement: bool = False) -> dict[str, Any]:
         "curvature": g @ loss.hessian @ g,
         "noise": np.trace(loss.hessian @ np.cov(loss.gradients.T)),
         "batch_size": p.batch_size,
-        "dataset_size": np.inf if replacement else p.samples,
+        "dataset_size": p.samples,
     }
 
 

@@ -9,7 +9,15 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, scaled_training, stacks, steepest
 from theory.learning_rates import edge_of_stability
-from verify.claims.trained_networks import RARE, SINGLE, batches_of, drawn_images, training_sets
+from verify.claims.trained_networks import (
+    RARE,
+    all_samples,
+    batches_of,
+    common_rates,
+    drawn_images,
+    trained_on_digits,
+    training_sets,
+)
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, as_stated
 
 if TYPE_CHECKING:
@@ -30,8 +38,6 @@ def _normal(block: Block, networks: Tensor, like: Tensor) -> Tensor:
 
 def late_sharpness(block: Block, point: Point) -> Arrays:
     """Generalised sharpness and largest eigenvalue, mean over the looks, of each network at each rate."""
-    import torch
-
     images, classes = drawn_images(block, point)
     labels = [np.eye(classes)[rng.integers(classes, size=point.samples)] for rng in block.streams]
     samples = training_sets(block, [d.images for d in images], labels)
@@ -45,8 +51,7 @@ def late_sharpness(block: Block, point: Point) -> Arrays:
 
     def measure(_: int, cells: grids.Cells) -> dict[str, Tensor]:
         networks, own = cells.networks(count), cells.parameters
-        rows = torch.arange(samples.each, device=block.device).expand(len(networks), -1)
-        setting = (stack, own, *samples.at(networks, rows))
+        setting = (stack, own, *all_samples(samples, networks))
         random = [[_normal(block, networks, p) for p in own] for _ in range(STARTS)]
         found = steepest.generalised_sharpness(*setting, norm=point.norm, starts=random, steps=PRODUCTS)
         gradients = stack.losses_and_gradients(own, *setting[2:])[1]
@@ -61,7 +66,7 @@ def late_sharpness(block: Block, point: Point) -> Arrays:
         start,
         samples,
         batches_of(block, point.samples, point.samples),
-        rates=torch.tensor(point.rate, device=block.device).expand(len(block), -1),
+        rates=common_rates(block, *point.rate),
         steps=max(point.looks),
         rule=rule,
         watch=measure,
@@ -79,15 +84,13 @@ USUAL = {"images": "digits", "normalised": False, "within": 0.25, "samples": 32,
 
 
 def _experiment(name: str, seconds: float, **setting: Any) -> Experiment:
-    return Experiment(
+    return trained_on_digits(
         id=f"steepest/{name}",
         replicate="one perceptron with its images and random labels, trained at two rates",
         simulate=late_sharpness,
-        single=SINGLE,
         points=(Point(**(USUAL | setting)),),
         budget=384,
         seconds=seconds,
-        data="digits",
     )
 
 

@@ -102,30 +102,28 @@ def _of_classifiers(block: Block, classes: int, point: Point) -> tuple[Tensor, T
     return vmap(vmap(_in_rows))(weights, inputs, labels)
 
 
-def power(
-    of_networks: Callable[[Block, int, Point], tuple[Tensor, Tensor]], block: Block, point: Point
-) -> Tensor:
-    """Between few and many classes, of the ratio of the norms, (R,)."""
-    few, many = (of_networks(block, classes, point) for classes in (point.few, point.many))
-    ratios = [(off / on).sqrt().mean(1) for off, on in (few, many)]
-    return (ratios[1] / ratios[0]).log() / math.log(point.many / point.few)
+def _of_networks(block: Block, classes: int, point: Point) -> tuple[Tensor, Tensor]:
+    # a classifier has no hidden units
+    return (_of_perceptrons if "width" in point else _of_classifiers)(block, classes, point)
 
 
-def classifiers(block: Block, point: Point) -> Arrays:
-    """Squared norms of the blocks of a class with the others, in the mean, and of its own."""
-    off, on = _of_classifiers(block, point.classes, point)
+def squared_norms(block: Block, point: Point) -> Arrays:
+    """Squared norms of the blocks of a class or a hidden neuron with the others, in the mean, and of its own."""
+    off, on = _of_networks(block, point.classes, point)
     return {"off": off.mean(1), "on": on.mean(1)}
 
 
 def against_classes(block: Block, point: Point) -> Arrays:
     """Power of the number of classes by which the ratio of the norms falls, from means over some networks."""
-    return {"power": power(_of_classifiers, block, point)}
+    norms = (_of_networks(block, classes, point) for classes in (point.few, point.many))
+    few, many = ((off / on).sqrt().mean(1) for off, on in norms)
+    return {"power": (many / few).log() / math.log(point.many / point.few)}
 
 
 CLASSIFIERS = Experiment(
     id="structure/classifiers",
     replicate="two classifiers with their inputs",
-    simulate=classifiers,
+    simulate=squared_norms,
     points=(
         Point(classes=4, logit_std=0.7, dim=70, samples=45, networks=2),
         Point(classes=12, logit_std=1.4, dim=60, samples=90, networks=2),
@@ -240,24 +238,13 @@ def _of_perceptrons(block: Block, classes: int, point: Point) -> tuple[Tensor, T
     return vmap(vmap(norms))(weights, outward, inputs, targets)
 
 
-def several_perceptrons(block: Block, point: Point) -> Arrays:
-    """Squared norms, off the diagonal and on it."""
-    off, on = _of_perceptrons(block, point.classes, point)
-    return {"off": off.mean(1), "on": on.mean(1)}
-
-
-def ratios_of_neurons(block: Block, point: Point) -> Arrays:
-    """Power of the number of classes by which the ratio of the norms falls, from means over some networks."""
-    return {"power": power(_of_perceptrons, block, point)}
-
-
 LAYER = {"width": 6, "dim": 30, "networks": 8}
 SMALL = {"width": 6, "dim": 18, "networks": 8}
 
 PERCEPTRONS = Experiment(
     id="structure/perceptrons",
     replicate="eight perceptrons with their inputs",
-    simulate=several_perceptrons,
+    simulate=squared_norms,
     points=(
         Point(classes=7, samples=200, loss="squared error", outward_std=1.3, **LAYER | {"dim": 2}),
         Point(classes=21, samples=22, loss="squared error", outward_std=1.3, **LAYER),
@@ -270,7 +257,7 @@ PERCEPTRONS = Experiment(
 NEURON_NUMBERS = Experiment(
     id="structure/perceptrons-against-classes",
     replicate="eight perceptrons with their inputs, of few classes and of many",
-    simulate=ratios_of_neurons,
+    simulate=against_classes,
     points=(
         Point(few=16, many=64, samples=30, loss="squared error", outward_std=1.3, **SMALL),
         Point(few=16, many=64, samples=30, loss="cross-entropy", outward_std=0.7, **SMALL),
@@ -293,7 +280,8 @@ def _hidden(p: Any) -> float:
     )
 
 
-NEURONS_CLAIMS = (
+CLAIMS = (
+    *CLASSES_CLAIMS,
     Claim(
         id="structure/power-between-neurons",
         **POWER,
@@ -337,10 +325,4 @@ NEURONS_CLAIMS = (
         },
         quantity="squared norm of a block between two neurons over that of one",
     ),
-)
-
-
-CLAIMS = (
-    *CLASSES_CLAIMS,
-    *NEURONS_CLAIMS,
 )

@@ -4,18 +4,13 @@ Its statements are in `entries`; the modules hold the experiments and claims tha
 report.
 """
 
-from verify.claims.shipped import page
 from verify.model.inventory import Paper
-
-__all__ = ["DOCS", "PAPER", "ROOMS"]
 
 PAPER = Paper(
     "vysogorets2024",
     "Vysogorets, Dawid and Kempe (2024)",
     "Deconstructing the Goldilocks Zone of Neural Network Initialization",
 )
-
-DOCS = page("vysogorets2024")
 
 ROOMS = (
     "logit_model",

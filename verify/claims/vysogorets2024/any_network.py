@@ -20,8 +20,8 @@ from simulate.perceptrons import (
 )
 from simulate.training import edges, grids, learnable_rates, scaled_training, stacks, trial_training
 from theory import softmax, zone
+from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import stream_by_stream
 from verify.judging.families import one
 from verify.model import KNOWN, StatisticalProperty
 from verify.model.domains import Between, OneOf

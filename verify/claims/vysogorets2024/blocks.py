@@ -11,10 +11,10 @@ from numpy.random import Generator
 from simulate import data, networks, objectives, operators
 from simulate.monte_carlo import Point
 from theory.batch_hessian import ranks
+from verify.claims import Array
 from verify.claims.drawn_networks import (
     COUNTS,
     ROUNDING,
-    Array,
     bias_free_objective,
     on_noise,
     rank_of,

@@ -15,16 +15,12 @@ from numpy.random import Generator
 from simulate import networks
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, layer_blocks
-from verify.claims.drawn_networks import sampled_images
+from verify.claims.drawn_networks import sampled_images, stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import (
-    of_digits,
-    stream_by_stream,
-)
+from verify.claims.vysogorets2024.framed_networks import experiment_on_digits, of_digits
 from verify.model import (
     Arrays,
     Claim,
-    Experiment,
     Kind,
     NoTheory,
     out_of_scope,
@@ -58,14 +54,13 @@ def small_framed(rng: Generator, point: Point, hidden: tuple[int, ...], dim: int
     return curvature.ProjectedMlp(weights, images.images, images.labels, frame)
 
 
-COLLAPSE = Experiment(
+COLLAPSE = experiment_on_digits(
     id="vysogorets2024/collapse",
     replicate="one bias-free ReLU network 64-40-30-10 and its mirror image, with 30 images and a random projection",
     simulate=_collapse,
     points=(of_digits(samples=30, dim=24, alpha=(9.0, 23.0, 61.0)),),
     budget=2048,
     seconds=1.3,
-    data="digits",
 )
 
 
@@ -86,7 +81,8 @@ def least_confident(rng: Generator, point: Point, device: str) -> Arrays:
     first *= math.sqrt(first.shape[1] / drawn.images.shape[1])  # the scale that all pixels set
     weights = [w.to(device) for w in (first, *others)]
     top = layer_blocks.layer_block(weights, images, alpha=point.alpha[-1]).top_direction()
-    image = images[_least_confident(weights, images)]
+    first, second = networks.mlp_logits(weights, images).topk(2, dim=1).values.T
+    image = images[(first - second).argmin()]
     return {"shown": float((top @ image).square().sum() > SHOWN * image.square().sum())}
 
 
@@ -94,20 +90,13 @@ SHOWN = 0.99
 """Least share of the eigenvector's energy on the least confident image; other images reach 0.95."""
 
 
-def _least_confident(weights: Any, images: Any) -> int:
-    """The image with the smallest gap of its two largest logits."""
-    first, second = networks.mlp_logits(weights, images).topk(2, dim=1).values.T
-    return int((first - second).argmin())
-
-
-LEAST_CONFIDENT = Experiment(
+LEAST_CONFIDENT = experiment_on_digits(
     id="vysogorets2024/least-confident",
     replicate="one LeNet-300-100 with 60 images",
     simulate=least_confident,
     points=(of_digits(samples=60, alpha=(4.0, 10.0, 40.0)),),
     budget=1024,
     seconds=0.6,
-    data="digits",
 )
 
 

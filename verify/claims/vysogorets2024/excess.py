@@ -184,26 +184,27 @@ PROBES = Experiment(
     seconds=1.4,
 )
 
-PROBE_CLAIM = Claim(
-    id="vysogorets2024/hutchinson-norm",
-    entries=("A58",),
-    source=f"{PAPER}, appendix F",
-    no_theory=NoTheory.MEASURED,
-    statement=r"\mathbb{E}\,\|H x\|^2 = \|H\|_F^2,\quad x_i = \pm 1",
-    says="Averaged over random signs, the squared length of a matrix-vector product is the squared Frobenius "
-    "norm.",
-    experiment=PROBES,
-    score="sign_length",
-    inputs=TYPICAL,
-    predict=lambda p: p.square,
-    margin=0.01,
-    margin_reason="an unbiased mean over probes; at most 1 % for random matrices",
-    rivals={
-        "squared trace": lambda p: p.trace**2,
-        "square of the mean length": lambda p: p.length**2,
-    },
-    quantity="squared norm of the matrix",
+CLAIMS = (
+    SHARE_CLAIM,
+    GROWTH_CLAIM,
+    Claim(
+        id="vysogorets2024/hutchinson-norm",
+        entries=("A58",),
+        source=f"{PAPER}, appendix F",
+        no_theory=NoTheory.MEASURED,
+        statement=r"\mathbb{E}\,\|H x\|^2 = \|H\|_F^2,\quad x_i = \pm 1",
+        says="Averaged over random signs, the squared length of a matrix-vector product is the squared Frobenius "
+        "norm.",
+        experiment=PROBES,
+        score="sign_length",
+        inputs=TYPICAL,
+        predict=lambda p: p.square,
+        margin=0.01,
+        margin_reason="an unbiased mean over probes; at most 1 % for random matrices",
+        rivals={
+            "squared trace": lambda p: p.trace**2,
+            "square of the mean length": lambda p: p.length**2,
+        },
+        quantity="squared norm of the matrix",
+    ),
 )
-
-
-CLAIMS = (SHARE_CLAIM, GROWTH_CLAIM, PROBE_CLAIM)

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from copy import deepcopy
-from functools import wraps
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate import data, networks
 from simulate.modules import projected_network
-from simulate.monte_carlo import Block, Point
+from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
 from theory import zone
+from verify.claims import Floats
 from verify.claims.drawn_networks import sampled_images
-from verify.model import Simulator
+from verify.model import Experiment
 
-Floats = NDArray[np.float64]
+SINGLE = "its derivatives are in single precision"
 
-
-def stream_by_stream(one: Callable[[Generator, Point, str], Mapping[str, Any]]) -> Simulator:
-    """A simulator that draws its replicates one after the other, each from a generator, on a device."""
-
-    @wraps(one)
-    def simulate(block: Block, point: Point) -> dict[str, Any]:
-        rows = [one(rng, point, block.device) for rng in block.streams]
-        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-    return simulate
+experiment_on_digits = partial(Experiment, data="digits")
 
 
 def of_digits(**sizes: Any) -> Point:
@@ -163,12 +153,8 @@ def lower_crossing(net: Any, grid: Floats, values: Floats) -> float:
     return _refined(net, grid, up[0]) if up.size else float(grid[np.abs(values).argmin()])
 
 
-def upper_crossing(net: Any, grid: Floats) -> float:
+def upper_crossing(net: Any, grid: Floats, values: Floats) -> float:
     """Scale where |G'|_2 falls behind |Ht'|_2 for good, at most the last; where it comes closest if it never leads."""
-    return _upper(net, grid, log_ratio(net, grid))
-
-
-def _upper(net: Any, grid: Floats, values: Floats) -> float:
     down = np.flatnonzero((values[:-1] > 0) & (values[1:] <= 0))
     if values[-1] > 0:
         return float(grid[-1])
@@ -191,7 +177,7 @@ class ZoneEdges(NamedTuple):
 def zone_edges(net: Any, grid: Floats) -> ZoneEdges:
     """Edges of the zone on this grid; no prediction for the upper one where a tenth of the samples are tied."""
     values = log_ratio(net, grid)
-    low, high = lower_crossing(net, grid, values), _upper(net, grid, values)
+    low, high = lower_crossing(net, grid, values), upper_crossing(net, grid, values)
     said_low = float(zone.lower_edge(*uniform_norms(net), depth=net.depth))
     density, said_high = gap_density(net), math.nan
     if math.isfinite(density):

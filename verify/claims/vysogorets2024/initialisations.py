@@ -9,18 +9,17 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate import data, networks, objectives
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
 from simulate.training import learnable_rates
+from verify.claims import Floats
+from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import of_digits, stream_by_stream
-from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Tier
-from verify.model.observation import Column, Observation, columns_of
-
-Floats = NDArray[np.float64]
+from verify.claims.vysogorets2024.framed_networks import experiment_on_digits, of_digits
+from verify.model import OURS, Arrays, Claim, Kind, NoTheory, Tier
+from verify.model.observation import Observation, columns_of
 
 # --- many initialisations ------------------------------------------------------------------------------------
 
@@ -125,7 +124,15 @@ def _confidence(logits: Any, labels: Any) -> dict[str, Any]:
     }
 
 
-SHOWN = (*PAIRS, "gamma_excess")
+SHOWN = {
+    "entropy_loss": "entropy and loss",
+    "entropy_gradient": "entropy and gradient norm",
+    "entropy_excess": "entropy and excess of H",
+    "loss_excess": "loss and excess of H",
+    "gradient_distance": "gradient norm and |Qhat - Q|",
+    "gamma_excess": "Gamma of the mean covariance and excess of H",
+}
+"""Pairs of quantities whose correlations are reported."""
 
 
 def _correlation(drawn: Arrays, pair: str) -> float:
@@ -154,7 +161,7 @@ def scatter(rng: Generator, point: Point, device: str) -> Arrays:
 # --- what is judged ---------------------------------------------------------------------------------------------
 
 
-CONFIDENT = Experiment(
+CONFIDENT = experiment_on_digits(
     id="vysogorets2024/together",
     replicate="twelve initialisations of LeNet-300-100 with the same 60 images",
     simulate=_together,
@@ -162,7 +169,6 @@ CONFIDENT = Experiment(
     points=(of_digits(networks=12, samples=60),),
     budget=512,
     seconds=1.2,
-    data="digits",
     # of pairs that are nearly alike rounding says which is the larger
     rounding=dict.fromkeys(("entropy_loss", "entropy_gradient", "gradient_distance"), math.inf),
 )
@@ -219,26 +225,17 @@ CLAIMS = (
 
 # --- what is reported -------------------------------------------------------------------------------------------
 
-SCATTER_COLUMNS = (
-    *(
-        Column(score=f"{pair}_{kind}", heading=f"{name}, {what}")
-        for kind, what in (("rank", "Spearman"), ("linear", "Pearson"))
-        for pair, name in (
-            ("entropy_loss", "entropy and loss"),
-            ("entropy_gradient", "entropy and gradient norm"),
-            ("entropy_excess", "entropy and excess of H"),
-            ("loss_excess", "loss and excess of H"),
-            ("gradient_distance", "gradient norm and |Qhat - Q|"),
-            ("gamma_excess", "Gamma of the mean covariance and excess of H"),
-        )
-    ),
-    *columns_of(
-        {
-            "error": "largest standard error of a Spearman correlation",
-            "below_uniform": "share of losses below log K",
-            "below_jensen": "share of losses below the bound by Jensen, sum_k Q_k (-log Qhat_k)",
-        }
-    ),
+SCATTER_COLUMNS = columns_of(
+    {
+        **{
+            f"{pair}_{kind}": f"{name}, {what}"
+            for kind, what in (("rank", "Spearman"), ("linear", "Pearson"))
+            for pair, name in SHOWN.items()
+        },
+        "error": "largest standard error of a Spearman correlation",
+        "below_uniform": "share of losses below log K",
+        "below_jensen": "share of losses below the bound by Jensen, sum_k Q_k (-log Qhat_k)",
+    }
 )
 
 

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton, softmax
+from verify.claims import Floats
 from verify.claims.vysogorets2024 import PAPER
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, Tier, misprint
 
@@ -417,11 +417,11 @@ GRADIENTS = Experiment(
 )
 
 
-def _mean_prediction(p: Point) -> NDArray[np.float64]:
+def _mean_prediction(p: Point) -> Floats:
     return np.mean(p.p, axis=0)
 
 
-def _prior(p: Point) -> NDArray[np.float64]:
+def _prior(p: Point) -> Floats:
     return np.bincount(p.labels, minlength=len(p.p[0])) / len(p.labels)
 
 

@@ -11,8 +11,9 @@ from numpy.random import Generator
 from simulate import data, networks
 from simulate.monte_carlo import Point
 from simulate.training import edges, grids, stacks, trial_training
+from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import of_digits, stream_by_stream
+from verify.claims.vysogorets2024.framed_networks import of_digits
 from verify.model import Arrays, Tier
 from verify.model.observation import Cost, Observation, classes_of, columns_of, on_a_gpu
 

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate.modules import homogeneous, logit_kernel, projected_network
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, gram_excess
 from theory import gauss_newton, softmax
-from verify.claims.trained_networks import VGG_16, pass_cost, vgg_at_start, vgg_layers
+from verify.claims import Floats
+from verify.claims.drawn_networks import stacked_rows, stream_by_stream
+from verify.claims.trained_networks import VGG_16, classifier_at_start, pass_cost, vgg_layers
 from verify.claims.vysogorets2024 import PAPER, framed_networks
-from verify.claims.vysogorets2024.framed_networks import of_digits, stream_by_stream
+from verify.claims.vysogorets2024.framed_networks import SINGLE, of_digits
 from verify.model import Arrays, Tier
 from verify.model.observation import Column, Cost, Observation, classes_of, columns_of, on_a_gpu
 
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from simulate.modules.homogeneous import Homogeneous
-
-Floats = NDArray[np.float64]
-
-
-def _columns(cells: list[dict[str, float]]) -> dict[str, Any]:
-    return {name: np.array([cell[name] for cell in cells]) for name in cells[0]}
 
 
 # --- agreement of theory with networks -------------------------------------------------------------------------
@@ -46,9 +41,8 @@ def by_scale(rng: Generator, point: Point, device: str) -> Arrays:
 @stream_by_stream
 def by_network(rng: Generator, point: Point, device: str) -> Arrays:
     """Summaries of one network after the other, over all scales, with both edges of the zone."""
-    return _columns(
-        [_summary(*_sample_network(own, point, device)) for own in rng.spawn(len(point.network_number))]
-    )
+    own_streams = rng.spawn(len(point.network_number))
+    return stacked_rows([_summary(*_sample_network(own, point, device)) for own in own_streams])
 
 
 def _sample_network(rng: Generator, point: Point, device: str) -> tuple[Any, Any]:
@@ -149,7 +143,7 @@ AROUND = np.geomspace(3e-5, 1e9, 38)
 def edges_by_samples(rng: Generator, point: Point, device: str) -> Arrays:
     """Both edges of one network on the first of its images, for each number of them."""
     net = framed_networks.lenet_300_100(rng, point, device, single=True).net
-    return _columns([_edges(_first(net, count)) for count in point.counts])
+    return stacked_rows([_edges(_first(net, count)) for count in point.counts])
 
 
 def _first(net: Homogeneous, count: int) -> Homogeneous:
@@ -187,7 +181,7 @@ def _excess(net: Any, alpha: float) -> float:
 @stream_by_stream
 def edges_of_vgg(rng: Generator, point: Point, device: str) -> Arrays:
     """Both edges of a bias-free convolutional network at some times of its training."""
-    network = vgg_at_start(rng, point, device)
+    network = classifier_at_start(rng, point, device)
     dim = sum(p.numel() for p in network.model.parameters())
     frame = curvature.haar(rng, dim, point.dim, device=device, single=True)
     found: list[dict[str, float]] = []
@@ -199,7 +193,7 @@ def edges_of_vgg(rng: Generator, point: Point, device: str) -> Arrays:
             found.append({"loss": network.objective().value(), **zone})
         else:
             found.append({**dict.fromkeys((c.score for c in COLUMNS), math.nan), "loss": lost})
-    return _columns(found)
+    return stacked_rows(found)
 
 
 def _framed(network: Any, frame: Tensor, chunk: int) -> Homogeneous:
@@ -221,18 +215,21 @@ def _framed(network: Any, frame: Tensor, chunk: int) -> Homogeneous:
 # --- what is shown ---------------------------------------------------------------------------------------------
 
 
-COLUMNS = (
-    *columns_of({"low": "lower edge read off"}),
-    *columns_of({"low_said": "lower edge"}, "low_said"),
-    *columns_of({"high": "upper edge read off"}),
-    *columns_of({"high_said": "upper edge, constant 1"}, "high_said"),
-    *columns_of(
-        {
-            "open": "share without an upper edge, up to alpha^L = 1e9",
-            "middle": "exc(H), projected, between the edges",
-            "drawn": "exc(H), projected, at the scale as drawn",
-        }
-    ),
+OF_EDGES = {
+    "low": "lower edge read off",
+    "low_said": "lower edge",
+    "high": "upper edge read off",
+    "high_said": "upper edge, constant 1",
+}
+COLUMNS = columns_of(
+    {
+        **OF_EDGES,
+        "open": "share without an upper edge, up to alpha^L = 1e9",
+        "middle": "exc(H), projected, between the edges",
+        "drawn": "exc(H), projected, at the scale as drawn",
+    },
+    "low_said",
+    "high_said",
 )
 
 
@@ -275,7 +272,7 @@ BY_SAMPLES = Observation(
     "Its law, of growth alone, is 0.03 to 4.5 times what single networks have.",
     replicate="one network with its images and a random projection",
     simulate=edges_by_samples,
-    single="its derivatives are in single precision",
+    single=SINGLE,
     points=(of_digits(samples=800, counts=(200, 400, 800), dim=20),),
     along="counts",
     columns=COLUMNS,
@@ -297,7 +294,7 @@ OF_VGG = Observation(
     "best, have no upper edge: residuals die with G, which goes on leading. There is then no number for it.",
     replicate="one network with its images and a random projection, followed through training",
     simulate=edges_of_vgg,
-    single="its derivatives are in single precision",
+    single=SINGLE,
     points=(
         of_digits(
             stages=((8, 8), (16, 16), (32,)),
@@ -313,10 +310,7 @@ OF_VGG = Observation(
         ),
     ),
     along="done",
-    columns=(
-        *columns_of({"loss": "loss"}),
-        *COLUMNS,
-    ),
+    columns=(*columns_of({"loss": "loss"}), *COLUMNS),
     replicates=1,
     seconds=7.0,
     data="digits",
@@ -344,18 +338,17 @@ OBSERVATIONS = (
         ),
         brief=(of_digits(network="LeNet-300-100", samples=160, dim=50, alpha=ALPHA),),
         along="alpha",
-        columns=(
-            *columns_of({"excess_g": "exc(G), projected"}),
-            *columns_of({**HEADINGS}, *HEADINGS),
-            *columns_of(
-                {
-                    "excess_h": "exc(H), projected",
-                    "norms": "|G|_2 / |H-term|_2",
-                    "spread": "sigma_e / sigma_c, fitted",
-                    "gamma_mean": "Gamma of the mean matrix",
-                    "gamma_separate": "Gamma of the samples side by side",
-                }
-            ),
+        columns=columns_of(
+            {
+                "excess_g": "exc(G), projected",
+                **HEADINGS,
+                "excess_h": "exc(H), projected",
+                "norms": "|G|_2 / |H-term|_2",
+                "spread": "sigma_e / sigma_c, fitted",
+                "gamma_mean": "Gamma of the mean matrix",
+                "gamma_separate": "Gamma of the samples side by side",
+            },
+            *HEADINGS,
         ),
         replicates=2,
         seconds=1.2,
@@ -389,15 +382,14 @@ OBSERVATIONS = (
                 for name, text in HEADINGS.items()
                 for suffix, what in (("", "median"), ("_worst", "farthest from 1"))
             ),
-            *columns_of({"low": "lower edge read off"}),
-            *columns_of({"low_said": "lower edge"}, "low_said"),
-            *columns_of({"high": "upper edge read off"}),
-            *columns_of({"high_said": "upper edge, constant 1"}, "high_said"),
             *columns_of(
                 {
+                    **OF_EDGES,
                     "criterion": "share of the scales where eq. (6) says exc(H) > 1",
                     "rise": "largest rise of exc(G) with alpha",
-                }
+                },
+                "low_said",
+                "high_said",
             ),
         ),
         replicates=1,

@@ -18,8 +18,9 @@ from simulate.modules import logit_kernel
 from simulate.monte_carlo import Point
 from simulate.perceptrons import full_space
 from theory import gauss_newton, initial_loss
+from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import network_on_images, of_digits, stream_by_stream
+from verify.claims.vysogorets2024.framed_networks import experiment_on_digits, network_on_images, of_digits
 from verify.model import (
     OURS,
     Arrays,
@@ -214,25 +215,25 @@ def _logit_gradients(rng: Generator, point: Point, device: str) -> Arrays:
 # --- what is judged ---------------------------------------------------------------------------------------------
 
 
-PRIORS = Experiment(
+SINGLE = "its passes through the network are in single precision"
+
+PRIORS = experiment_on_digits(
     id="vysogorets2024/priors",
     replicate="one LeNet-300-100 with 60 balanced images, resampled with 500 class priors",
     simulate=priors,
     points=(of_digits(samples=60, priors=500, batch=2500),),
     budget=512,
     seconds=1.0,
-    data="digits",
 )
 
-BATCHES = Experiment(
+BATCHES = experiment_on_digits(
     id="vysogorets2024/balanced-batches",
     replicate="one LeNet-300-100 with 320 balanced images and 40 of them",
     simulate=balanced_batches,
-    single="its passes through the network are in single precision",
+    single=SINGLE,
     points=(of_digits(samples=320, fewer=40),),
     budget=512,
     seconds=1.1,
-    data="digits",
 )
 
 # of LeNet-300-100 on digits; what is typical of it, to two digits, places margins and rivals
@@ -343,35 +344,26 @@ OBSERVATIONS = (
             for network in ("LeNet-300-100", "LeNet-5")
         ),
         along="",
-        columns=(
-            *columns_of(
-                {
-                    "same": "mean cosine, same logit, different images",
-                    "different": "mean cosine, two logits, different images",
-                    "means_mean": "mean cosine of c_k and c_l",
-                    "means_spread": "standard deviation of these",
-                    "means_largest": "largest of these, absolute",
-                    "lengths": "spread of |c_k| over its mean",
-                    "scales": "sigma_e / sigma_c",
-                    "pearson": "correlation of the gradient norm with |Qhat - Q|, Pearson",
-                    "slope": "slope of the gradient norm through 0",
-                }
-            ),
-            *columns_of(
-                {
-                    "slope_predicted": "slope sqrt(P) sigma_c",
-                    "hyperbola": "root mean square with noise floor",
-                },
-                "slope_predicted",
-                "hyperbola",
-            ),
-            *columns_of(
-                {
-                    "distance": "|Qhat - Q| of the balanced batch",
-                    "falls": "gradient / alpha^(L-1) at alpha = 0.01 over that at 1, balanced",
-                }
-            ),
-            *columns_of({"floor": "noise floor of that at 0.01"}, "floor"),
+        columns=columns_of(
+            {
+                "same": "mean cosine, same logit, different images",
+                "different": "mean cosine, two logits, different images",
+                "means_mean": "mean cosine of c_k and c_l",
+                "means_spread": "standard deviation of these",
+                "means_largest": "largest of these, absolute",
+                "lengths": "spread of |c_k| over its mean",
+                "scales": "sigma_e / sigma_c",
+                "pearson": "correlation of the gradient norm with |Qhat - Q|, Pearson",
+                "slope": "slope of the gradient norm through 0",
+                "slope_predicted": "slope sqrt(P) sigma_c",
+                "hyperbola": "root mean square with noise floor",
+                "distance": "|Qhat - Q| of the balanced batch",
+                "falls": "gradient / alpha^(L-1) at alpha = 0.01 over that at 1, balanced",
+                "floor": "noise floor of that at 0.01",
+            },
+            "slope_predicted",
+            "hyperbola",
+            "floor",
         ),
         replicates=3,
         seconds=0.11,
@@ -430,9 +422,7 @@ def _of_part(model: Any, x: Any, labels: Any, prior: Any) -> list[Any]:
     return [torch.cat([g.flatten() for g in gradients]).double() for gradients in found]
 
 
-_two_sets = partial(
-    Experiment, simulate=unrelated, single="its passes through the network are in single precision"
-)
+_two_sets = partial(Experiment, simulate=unrelated, single=SINGLE)
 
 UNRELATED = _two_sets(
     id="vysogorets2024/unrelated",

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate import networks, spectra
 from simulate.matrices import ensembles
@@ -16,12 +15,11 @@ from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature, full_space
 from theory import gauss_newton
 from theory.gauss_newton import projection
+from verify.claims import Floats
 from verify.claims.vysogorets2024 import PAPER, logit_model
 from verify.judging.families import by_name, one, ratio
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, StatisticalProperty
 from verify.model.domains import Between, Many, OneOf
-
-Floats = NDArray[np.float64]
 
 
 def _spectrum(point: Point) -> Floats:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point
 from theory import derivations, gauss_newton, softmax
+from verify.claims import Array
+from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import stream_by_stream
 from verify.model import (
     OURS,
     Arrays,
@@ -24,8 +24,6 @@ from verify.model import (
     out_of_scope,
 )
 from verify.model.domains import Between, Either, Many, OneOf
-
-Array = NDArray[Any]
 
 
 def covariances(p: Array) -> Array:
@@ -320,9 +318,7 @@ def _many_digits(logits: Array) -> float:
         z = [mpmath.mpf(x) for x in logits]
         weights = [mpmath.exp(x - max(z)) for x in z]
         total = mpmath.fsum(weights)
-        p = [w / total for w in weights]
-        s2, s3 = (mpmath.fsum(x**n for x in p) for n in (2, 3))
-        return float((1 - s2) / mpmath.sqrt(s2 - 2 * s3 + s2**2))
+        return float(mpmath.sqrt(_gamma_squared([w / total for w in weights])))
 
 
 PLATEAU = Identity(
@@ -477,38 +473,6 @@ def _rise_of_the_mean(_: Generator, point: Point) -> float:
     return _rise(softmax.batch_gammas_from_logits(z, temperature=1 / BETAS[1:]).mean)
 
 
-RAY = ExactProperty(
-    id="vysogorets2024/temperature-ray",
-    entries=("A34",),
-    source=f"{PAPER}, section 4, figure 4 right, along each of its rays; the proof is ours",
-    passage=as_stated(
-        "monotonic between its extreme values with respect to the entropy",
-        "Section 4, on Figure 4, right",
-    ),
-    statement=r"\beta \mapsto \Gamma_p,\ p = \mathrm{softmax}(\beta z), \text{ never rises, nor does } H(p)",
-    says="As one set of logits is scaled up, neither the excess of its softmax covariance nor the entropy ever rises.",
-    domain={
-        "logits": Many(Either(OneOf(0.0, 1.0, 1.25), Between(-5.0, 5.0)), 2, 12),
-        "scale": Between(0.01, 30.0),
-    },
-    violation=falls_along_rays,
-    examples=(
-        Point(logits=(0.3, -1.2, 2.1, 0.7), scale=1.7),
-        Point(logits=(1.0, 1.0, 0.0, 0.0, 0.0), scale=0.2),
-        Point(logits=(2.0, 1.999, 1.998, -3.0), scale=11.0),
-    ),
-    tolerance=1e-13,
-    tolerance_reason="roundings of the entropy and of two sums over pairs",
-    rivals={
-        "for the mean over a batch": _rise_of_the_mean,
-        "never falls": lambda rng, point: _rise(
-            -softmax.gamma_from_logits(BETAS[:, None, None] * _rays(rng, point))
-        ),
-    },
-    seconds=0.026,
-)
-
-
 CLAIMS = (
     WEIGHTED,
     RANGE,
@@ -519,5 +483,35 @@ CLAIMS = (
     PLATEAU,
     DENSE,
     ORDER,
-    RAY,
+    ExactProperty(
+        id="vysogorets2024/temperature-ray",
+        entries=("A34",),
+        source=f"{PAPER}, section 4, figure 4 right, along each of its rays; the proof is ours",
+        passage=as_stated(
+            "monotonic between its extreme values with respect to the entropy",
+            "Section 4, on Figure 4, right",
+        ),
+        statement=r"\beta \mapsto \Gamma_p,\ p = \mathrm{softmax}(\beta z), \text{ never rises, nor does } H(p)",
+        says="As one set of logits is scaled up, neither the excess of its softmax covariance nor the entropy ever "
+        "rises.",
+        domain={
+            "logits": Many(Either(OneOf(0.0, 1.0, 1.25), Between(-5.0, 5.0)), 2, 12),
+            "scale": Between(0.01, 30.0),
+        },
+        violation=falls_along_rays,
+        examples=(
+            Point(logits=(0.3, -1.2, 2.1, 0.7), scale=1.7),
+            Point(logits=(1.0, 1.0, 0.0, 0.0, 0.0), scale=0.2),
+            Point(logits=(2.0, 1.999, 1.998, -3.0), scale=11.0),
+        ),
+        tolerance=1e-13,
+        tolerance_reason="roundings of the entropy and of two sums over pairs",
+        rivals={
+            "for the mean over a batch": _rise_of_the_mean,
+            "never falls": lambda rng, point: _rise(
+                -softmax.gamma_from_logits(BETAS[:, None, None] * _rays(rng, point))
+            ),
+        },
+        seconds=0.026,
+    ),
 )

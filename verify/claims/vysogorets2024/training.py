@@ -13,9 +13,9 @@ from simulate import data, networks, objectives
 from simulate.monte_carlo import Block, Point
 from simulate.training import learnable_rates, optimisers, scaled_training
 from theory import learning_rates, zone
-from verify.claims.trained_networks import RARE, SINGLE
+from verify.claims.trained_networks import RARE, trained_on_digits
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import of_digits
+from verify.claims.vysogorets2024.framed_networks import experiment_on_digits, of_digits
 from verify.claims.vysogorets2024.scaling import NETWORKS, DrawnNetwork, drawn
 from verify.model import (
     Arrays,
@@ -264,14 +264,13 @@ def turned(block: Block, point: Point) -> Arrays:
     return {"cosine": cosines[-1], "gain": cosines[-1] - cosines[0]}
 
 
-TURNED = Experiment(
+TURNED = experiment_on_digits(
     id="vysogorets2024/divergence-regime",
     replicate="one bias-free ReLU network 64-14-11-10 with 20 images, trained with uniform predictions",
     simulate=turned,
     points=(of_digits(samples=20, steps=100, rate=0.004),),
     budget=256,
     seconds=0.23,
-    data="digits",
 )
 
 _on_every_network = partial(
@@ -346,18 +345,16 @@ def _exponent(p: Point) -> float:
 
 def _experiment(name: str, seconds: float, *rows: tuple[int, float, float, int]) -> Experiment:
     """Points of depth, small and large scale, and steps."""
-    return Experiment(
+    return trained_on_digits(
         id=f"vysogorets2024/base-rates-{name}",
         replicate="one bias-free ReLU network with 24 images, trained at two scales and five learning rates each",
         simulate=base_rates,
-        single=SINGLE,
         points=tuple(
             of_digits(depth=depth, small=small, large=large, width=20, samples=24, steps=steps)
             for depth, small, large, steps in rows
         ),
         budget=512,
         seconds=seconds,
-        data="digits",
     )
 
 

@@ -13,9 +13,11 @@ from simulate import networks
 from simulate.monte_carlo import Point
 from simulate.perceptrons import confident, curvature, full_space
 from theory import gauss_newton, zone
+from verify.claims import Floats
+from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.trained_networks import RARE
 from verify.claims.vysogorets2024 import PAPER, framed_networks
-from verify.claims.vysogorets2024.framed_networks import of_digits, on_digits, stream_by_stream
+from verify.claims.vysogorets2024.framed_networks import SINGLE, experiment_on_digits, of_digits, on_digits
 from verify.model import (
     OURS,
     Arrays,
@@ -52,7 +54,7 @@ def criterion(rng: Generator, point: Point, device: str) -> Arrays:
     return found
 
 
-def _share(net: Any, alphas: NDArray[np.float64]) -> Any:
+def _share(net: Any, alphas: Floats) -> Any:
     ratio, excess = framed_networks.log_ratio_and_excess(net, alphas)
     return np.mean((ratio > 0) == (excess > 1))
 
@@ -99,22 +101,21 @@ def whole_space(rng: Generator, point: Point, device: str) -> Arrays:
     }
 
 
-ZONE = Experiment(
+ZONE = experiment_on_digits(
     id="vysogorets2024/zone",
     replicate="one LeNet-300-100 with four choices of signs of its outputs, 30 images and a random projection",
     simulate=criterion,
-    single="its derivatives are in single precision",
+    single=SINGLE,
     points=(of_digits(samples=30, dim=50, alphas=17),),
     budget=1024,
     seconds=10.0,
-    data="digits",
 )
 
-EDGES = Experiment(
+EDGES = experiment_on_digits(
     id="vysogorets2024/zone-edges",
     replicate="one network with its images and a random projection",
     simulate=edges,
-    single="its derivatives are in single precision",
+    single=SINGLE,
     points=(
         of_digits(network="LeNet-300-100", samples=40, dim=50, alphas=17),
         of_digits(network="LeNet-5", pooling="average", samples=15, dim=50, alphas=17),
@@ -122,7 +123,6 @@ EDGES = Experiment(
     budget=128,
     seconds=16.0,
     tier=Tier.FULL,
-    data="digits",
 )
 
 MISREAD = 1e-4
@@ -131,14 +131,13 @@ MISREAD = 1e-4
 TYPICAL = {0.6: (5.0, 3.2), 1.3: (3.7, 0.83), 2.2: (2.4, 0.7)}
 """Excess of G and ratio of the norms by alpha, to one digit or two: they place margins and rivals."""
 
-FULL_SPACE = Experiment(
+FULL_SPACE = experiment_on_digits(
     id="vysogorets2024/full-space",
     replicate="one bias-free ReLU network 64-30-20-10 with 30 images",
     simulate=whole_space,
     points=tuple(of_digits(alpha=alpha, samples=30) for alpha in TYPICAL),
     budget=512,
     seconds=0.64,
-    data="digits",
 )
 
 CRITERION_CLAIMS = (
@@ -257,7 +256,7 @@ def _local_exponent(p: Any, name: str) -> float:
     return float(np.log(large / small) / np.log(p.alpha / p.smaller))
 
 
-SMALL = Experiment(
+SMALL = experiment_on_digits(
     id="vysogorets2024/small-scales",
     replicate="one bias-free ReLU network with 20 images and a random projection",
     simulate=small_scales,
@@ -267,7 +266,6 @@ SMALL = Experiment(
     ),
     budget=512,
     seconds=1.1,
-    data="digits",
 )
 
 _rate = partial(
@@ -405,7 +403,7 @@ def _lead(own: Any, others: Any) -> float:
     return smallest[0] - smallest.mean()
 
 
-def _upper_edge(rng: Generator, weights: Any, frame: Any, x: NDArray[np.float64]) -> float:
+def _upper_edge(rng: Generator, weights: Any, frame: Any, x: Floats) -> float:
     """Read off with as many samples near a tie as it takes to reach down to it."""
     samples = len(x)
     labels = rng.integers(0, len(weights[-1]), samples)
@@ -414,7 +412,7 @@ def _upper_edge(rng: Generator, weights: Any, frame: Any, x: NDArray[np.float64]
         net = confident.ConfidentMlp(weights, x, labels, frame, near=near)
         grid = np.geomspace(max(net.least, 0.5), (1e6 * samples) ** (1 / net.depth), 25)
         if near >= samples or framed_networks.log_ratio(net, grid[:1]).item() > 0:
-            return framed_networks.upper_crossing(net, grid)
+            return framed_networks.upper_crossing(net, grid, framed_networks.log_ratio(net, grid))
         near *= 4
 
 

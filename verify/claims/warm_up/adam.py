@@ -9,9 +9,9 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, rules
 from theory.learning_rates import adam
-from verify.claims.trained_networks import SINGLE, centred_images
-from verify.claims.warm_up.descent import NEARLY_ALL, PRODUCTS, WARMUP, all_samples, octaves, perceptrons_at
-from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, as_stated
+from verify.claims.trained_networks import all_samples, centred_images, trained_on_digits
+from verify.claims.warm_up.descent import NEARLY_ALL, PRODUCTS, WARMUP, octaves, perceptrons_at
+from verify.model import Arrays, Claim, Kind, NoTheory, as_stated
 
 FAR = 10
 """Times the threshold that count as far above."""
@@ -44,11 +44,10 @@ def adam_rates(block: Block, point: Point) -> Arrays:
     }
 
 
-ADAM = Experiment(
+ADAM = trained_on_digits(
     id="warm_up/adam-rates",
     replicate="one perceptron with 16 digits, at each rate of a ladder, by Adam with and without a remedy",
     simulate=adam_rates,
-    single=SINGLE,
     points=(
         Point(
             activation="relu",
@@ -65,7 +64,6 @@ ADAM = Experiment(
     ),
     budget=384,
     seconds=1.4,
-    data="digits",
 )
 
 CLAIMS = (

@@ -13,13 +13,15 @@ from theory.learning_rates import edge_of_stability
 from verify.claims.trained_networks import (
     LOST,
     RARE,
-    SINGLE,
+    all_samples,
     below_constants,
     centred_images,
+    common_rates,
     full_batches,
     normal_perceptrons,
+    trained_on_digits,
 )
-from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, as_stated
+from verify.model import Arrays, Claim, Kind, NoTheory, as_stated
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,11 +49,6 @@ def sharpnesses(stack: stacks.Perceptrons, parameters: Any, samples: grids.Train
     """Largest eigenvalue of the Hessian over all samples of each network."""
     x, y = all_samples(samples)
     return edges.top_eigenvalues(stack, parameters, x, y, steps=PRODUCTS).values
-
-
-def all_samples(samples: grids.TrainingSets) -> tuple[Tensor, Tensor]:
-    """All samples of each network, (R, N, ...)."""
-    return samples.inputs.view(-1, samples.each, 64), samples.targets.view(-1, samples.each)
 
 
 def octaves(
@@ -119,7 +116,7 @@ def during_warmup(block: Block, point: Point) -> Arrays:
     rates = (point.target / sharpnesses(stack, start, samples))[:, None]
 
     def watch(_: int, cells: grids.Cells) -> dict[str, Tensor]:
-        x, y = (part[cells.places] for part in all_samples(samples))
+        x, y = all_samples(samples, cells.places)
         return {"top": edges.top_eigenvalues(stack, cells.parameters, x, y, steps=PRODUCTS).values}
 
     run = grids.train(
@@ -173,10 +170,10 @@ def critical_sharpness(block: Block, point: Point) -> Arrays:
     labels = np.concatenate([rng.integers(10, size=point.samples) for rng in block.streams])
     samples = samples._replace(targets=torch.from_numpy(labels).to(block.device))
     stack, start = perceptrons_at(block, point, point.hidden)
-    rates = torch.tensor(point.rate, device=block.device).expand(len(block), -1)
+    rates = common_rates(block, *point.rate)
 
     def watch(_: int, cells: grids.Cells) -> dict[str, Tensor]:
-        x, y = (part[cells.networks(len(point.rate))] for part in all_samples(samples))
+        x, y = all_samples(samples, cells.networks(len(point.rate)))
         tried = rates.flatten()[cells.places, None] * 2 ** (torch.arange(-4, 5, device=block.device) / 2)
         return {"critical": 2 / edges.rising_rates(stack, cells.parameters, x, y, tried=tried)}
 
@@ -198,23 +195,20 @@ WITHIN = 0.03
 """Relative distance from the edge within which a network counts as there."""
 
 
-LARGEST = Experiment(
+LARGEST = trained_on_digits(
     id="warm_up/largest-rates",
     replicate="one perceptron with 16 digits, from two starts, at each rate of a ladder and each warm-up",
     simulate=warmed_rates,
-    single=SINGLE,
     points=(
         Point(activation="relu", hidden=(16, 16), samples=16, low=8.0, tried=6, warmups=(1, 8, 32), steps=64),
     ),
     budget=384,
     seconds=1.7,
-    data="digits",
 )
-DURING = Experiment(
+DURING = trained_on_digits(
     id="warm_up/during",
     replicate="one perceptron with its digits, trained through a warm-up",
     simulate=during_warmup,
-    single=SINGLE,
     points=(
         Point(
             activation="tanh",
@@ -227,13 +221,11 @@ DURING = Experiment(
     ),
     budget=384,
     seconds=1.1,
-    data="digits",
 )
-SHAPES = Experiment(
+SHAPES = trained_on_digits(
     id="warm_up/shapes",
     replicate="three perceptrons of unlike shape on the same 16 digits",
     simulate=changes_with_shape,
-    single=SINGLE,
     points=(
         Point(
             activation="relu",
@@ -251,13 +243,11 @@ SHAPES = Experiment(
     ),
     budget=384,
     seconds=1.1,
-    data="digits",
 )
-CRITICALLY = Experiment(
+CRITICALLY = trained_on_digits(
     id="warm_up/critical",
     replicate="one perceptron with 48 digits and random labels, trained at two rates",
     simulate=critical_sharpness,
-    single=SINGLE,
     points=(
         Point(
             activation="tanh",
@@ -269,7 +259,6 @@ CRITICALLY = Experiment(
     ),
     budget=384,
     seconds=1.7,
-    data="digits",
 )
 
 NEARLY_ALL: dict[str, Any] = {

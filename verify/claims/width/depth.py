@@ -10,7 +10,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from simulate.training import stacks
-from verify.claims.trained_networks import SINGLE
+from verify.claims.trained_networks import all_samples, trained_on_digits
 from verify.claims.width import PAPER
 from verify.claims.width.sharpness import (
     MUP,
@@ -76,7 +76,7 @@ def moves_in_one_step(block: Block, point: Point) -> Arrays:
     for width in (point.narrow, point.wide):
         factor = width**0.5 if scaled else 1.0
         samples = enlarged(images, factor)
-        x, y = (part.view(len(block), point.samples, -1) for part in (samples.inputs, samples.targets))
+        x, y = all_samples(samples)
         before = weights(block, point, width, scaled, y.shape[2])
         rates = np.array([1 / width if scaled else 1.0, 1 / width, 1 / width]) * point.rate
         _, gradients = stack.losses_and_gradients(before, x, y)
@@ -118,23 +118,20 @@ def _of_depths(name: str, branches: str, rate: float) -> Experiment:
         branches=branches, activation="tanh", rate=rate, shallow=2, deep=6, width=24, samples=16, images="digits",
         looks=(0, 40),
     )  # fmt: skip
-    return Experiment(
+    return trained_on_digits(
         id=f"width/{name}",
         replicate="two residual perceptrons of unlike depth on the same 16 images, trained by full-batch descent",
         simulate=across_depths,
-        single=SINGLE,
         points=(point,),
         budget=384,
         seconds=1.4,
-        data="digits",
     )
 
 
-TANGENT = Experiment(
+TANGENT = trained_on_digits(
     id="width/tangent-training",
     replicate="two perceptrons of unlike width on the same 16 images, trained by full-batch descent",
     simulate=across_widths,
-    single=SINGLE,
     points=(
         Point(
             parametrisation=STANDARD, activation="relu", rate=0.6, narrow=64, wide=256, samples=16, images="digits",
@@ -144,14 +141,12 @@ TANGENT = Experiment(
     budget=768,
     seconds=20.0,
     tier=Tier.FULL,
-    data="digits",
 )  # fmt: skip
 
-STEP = Experiment(
+STEP = trained_on_digits(
     id="width/one-step",
     replicate="two perceptrons of unlike width on the same 16 images, after one step of descent",
     simulate=moves_in_one_step,
-    single=SINGLE,
     points=tuple(
         Point(
             parametrisation=parametrisation, activation="tanh", rate=0.7, narrow=48, wide=384, samples=16,
@@ -161,7 +156,6 @@ STEP = Experiment(
     ),
     budget=1024,
     seconds=0.6,
-    data="digits",
 )  # fmt: skip
 
 ANY: Domain = {

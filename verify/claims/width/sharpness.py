@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.training import edges, grids, stacks, trial_training
-from verify.claims.trained_networks import SINGLE, drawn_images, training_sets
+from simulate.training import edges, grids, stacks
+from verify.claims.trained_networks import (
+    all_samples,
+    common_rates,
+    drawn_images,
+    full_batches,
+    trained_on_digits,
+    training_sets,
+)
 from verify.claims.width import PAPER
-from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, NoTheory, Tier, as_stated
+from verify.model import KNOWN, Arrays, Claim, Kind, NoTheory, Tier, as_stated
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,19 +71,17 @@ def at_looks(
     rate: float,
 ) -> np.ndarray[Any, Any]:
     """Largest eigenvalue of the Hessian at each of the steps looked at in full-batch descent, (R, looks)."""
-    import torch
 
     def watch(_: int, cells: grids.Cells) -> dict[str, Tensor]:
-        networks = cells.networks(1)
-        x, y = samples.at(networks, torch.arange(samples.each, device=block.device).expand(len(networks), -1))
+        x, y = all_samples(samples, cells.networks(1))
         return {"top": edges.top_eigenvalues(stack, cells.parameters, x, y, steps=PRODUCTS).values}
 
     run = grids.train(
         stack,
         start,
         samples,
-        [trial_training.CommonBatches(samples=samples.each, size=samples.each)] * len(block),
-        rates=torch.full((len(block), 1), rate, device=block.device),
+        full_batches(samples, len(block)),
+        rates=common_rates(block, rate),
         steps=max(point.looks),
         watch=watch,
         at=point.looks,
@@ -121,16 +126,14 @@ def _point(parametrisation: str) -> Point:
 
 
 UNDER_MUP, UNDER_STANDARD = (
-    Experiment(
+    trained_on_digits(
         id=f"width/{name}",
         replicate="two perceptrons of unlike width on the same 32 images, trained by full-batch descent",
         simulate=through_training,
-        single=SINGLE,
         points=(_point(parametrisation),),
         budget=384,
         seconds=7.0,
         tier=Tier.FULL,
-        data="digits",
     )
     for name, parametrisation in (("mup", MUP), ("standard", STANDARD))
 )

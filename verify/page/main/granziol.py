@@ -12,8 +12,6 @@ from theory import outliers, rmt
 from verify.page.canvas import Scale, draw_label, draw_law, draw_points, draw_rival, dress
 from verify.page.main.plot import PRINTED, At, Floats, MainPlot, MainRun, draw_outcomes, in_percent
 
-__all__ = ["PLOTS"]
-
 _SPIKES = tuple(
     f"granziol2022/{name}" for name in ("theorem-4", "batch-sizes", "other-noise", "several-spikes")
 )

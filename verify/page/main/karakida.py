@@ -14,8 +14,6 @@ from verify.page.canvas import Scale, draw_label, draw_law, draw_points, draw_ri
 from verify.page.main.plot import PRINTED, At, MainPlot, MainRun, draw_outcomes
 from verify.page.theme import PALETTE
 
-__all__ = ["PLOTS"]
-
 SAMPLES = "karakida2019/any-samples"
 KAPPA = "karakida2019/uneven-kappa2"
 UNCHANGED, SUBTRACTED = "karakida2019/growth", "karakida2019/no-growth"

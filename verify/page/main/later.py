@@ -11,8 +11,6 @@ from verify.page.canvas import Scale, draw_label, draw_law, draw_points, dress
 from verify.page.main.plot import Floats, MainPlot, MainRun, draw_outcomes, in_percent
 from verify.page.theme import PALETTE
 
-__all__ = ["PLOTS"]
-
 _PATH = "edge/full-batch-path"
 _ENDS = "catapult/where-the-curvature-ends"
 

@@ -14,8 +14,6 @@ from verify.page.outcomes import outcome_of
 from verify.page.statements import how_closely
 from verify.results import PointOutcome, Results
 
-__all__ = ["MainPlot", "MainRun", "draw_outcomes", "in_percent"]
-
 Floats = NDArray[np.float64]
 
 At = Mapping[str, Any]

@@ -18,8 +18,6 @@ from verify.page.outcomes import CORRECTED, FAILS, HOLDS, LIMITS, SEEN
 from verify.page.theme import PALETTE, STYLE
 from verify.results import Results
 
-__all__ = ["main_figure"]
-
 EDGE, GAP, ROW_GAP = 14.0, 28.0, 22.0
 """Points around the figure, and between columns and rows: half a gap is the edge of a cell."""
 

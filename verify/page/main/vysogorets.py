@@ -12,8 +12,6 @@ from verify.page.canvas import Scale, draw_label, draw_law, draw_points, draw_ri
 from verify.page.main.plot import At, Floats, MainPlot, MainRun, draw_outcomes, in_percent
 from verify.page.theme import PALETTE
 
-__all__ = ["PLOTS"]
-
 EQ_8 = "vysogorets2024/eq-8"
 MOMENTS = "vysogorets2024/moment-form"
 SLOPE = "vysogorets2024/equal-tail-slope"

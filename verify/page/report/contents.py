@@ -22,10 +22,6 @@ from verify.page.report.findings import CHOSEN
 from verify.page.statements import entry_order, rows_of_claims
 from verify.results import InventoryRow, Observed, Results, Row
 
-__all__ = [
-    "ABOUT", "CARDS", "NO_PAGES", "REPORT", "Contents", "Each", "Links", "Pages", "Sight", "topic_name", "topic_of",
-]  # fmt: skip
-
 REPORT, ABOUT, CARDS = "report.html", "about.html", "cards"
 """The first page, what is known of the whole run, and the folder of the pages of cards, as seen from the report."""
 

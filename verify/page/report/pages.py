@@ -43,6 +43,8 @@ SECTIONS = ("registered", "limits", "planted", "campaign", "derivations", "inven
 
 TITLE = "Correctness report"
 
+_SCRIPT = files("verify.page").joinpath("templates", "report", "find.js")
+
 
 def one_page(contents: Contents, each: Each, changed: bool) -> str:
     """Everything on one page."""
@@ -133,7 +135,7 @@ def _page(contents: Contents, links: Links, title: str, kind: str, body: Markup,
     """A whole page, with the policy that lets its own style sheet and script be used and no other."""
     body, sheet = classed(body)
     style = _template("report.css").render() + sheet
-    script = _script() if kind in ("all", "first") else ""
+    script = _SCRIPT.read_text(encoding="utf-8") if kind in ("all", "first") else ""
     return _part(
         "shell",
         contents,
@@ -164,11 +166,6 @@ def _part(name: str, contents: Contents, links: Links, **values: Any) -> Markup:
         "shared": wording.common_parameters,
     }
     return Markup(_template(name).render(**shared, **values))  # noqa: S704 - the templates escape
-
-
-@cache
-def _script() -> str:
-    return files("verify.page").joinpath("templates", "report", "find.js").read_text(encoding="utf-8")
 
 
 @cache

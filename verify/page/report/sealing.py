@@ -24,21 +24,17 @@ def policy(style: str, script: str = "") -> str:
 def classed(html: str) -> tuple[Markup, str]:
     r"""Figures with classes in place of styles of single elements, which no policy could name, and their style sheet.
 
-    Classes are called by what they say, so that equal styles share one.
+    Equal styles share a class.
 
     >>> classed('<g><path style="fill: red" d="M0 0"/><text style="fill: red">style="x"</text></g>')
-    (Markup('<g><path class="sb6dd" d="M0 0"/><text class="sb6dd">style="x"</text></g>'), '.sb6dd{fill: red}\n')
+    (Markup('<g><path class="s0" d="M0 0"/><text class="s0">style="x"</text></g>'), '.s0{fill: red}\n')
     """
     known: dict[str, str] = {}
 
     def named(match: re.Match[str]) -> str:
         opening, said = match.groups()
-        if said not in known:
-            digest, length = hashlib.sha256(said.encode()).hexdigest(), 4
-            while f"s{digest[:length]}" in known.values():
-                length += 1
-            known[said] = f"s{digest[:length]}"
-        return f'{opening} class="{known[said]}"'
+        name = known.setdefault(said, f"s{len(known)}")
+        return f'{opening} class="{name}"'
 
     made = _TAG_WITH_STYLE.sub(named, html)
     sheet = "".join(f".{name}{{{said.replace('<', '')}}}\n" for said, name in known.items())

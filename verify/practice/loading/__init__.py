@@ -20,24 +20,30 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from simulate.objectives import Objective
-from simulate.objectives.batches import DIGITS, is_batch, joined, named_data, placed, repeatable, rows, window
+from simulate.objectives.batches import is_batch, joined, named_data, placed, repeatable, rows, window
 from simulate.objectives.forms import Labels
 from simulate.objectives.losses import LOSSES, BatchLoss, default_loss, fitting, named_loss, require_order
 from simulate.objectives.objective import require_deterministic
-from simulate.objectives.parameters import Parametric, parametric, require_ready, unwrapped
+from simulate.objectives.parameters import parametric, require_ready, unwrapped
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import preserve_state
 from verify.escapes import escaped
 from verify.practice.loading import language
 from verify.practice.loading.checkpoints import restore
-from verify.practice.loading.first_calls import first_outputs, is_placed, own_copy
-from verify.practice.loading.foreign import build, calling, function, given_data, measured, restored
+from verify.practice.loading.first_calls import first_outputs, placed_model
+from verify.practice.loading.foreign import (
+    build,
+    calling,
+    forward_passes,
+    function,
+    given_data,
+    measured,
+    restored,
+)
 from verify.practice.loading.samples import fewer, gathered, subsample
 from verify.running.options import require_seed
 
 __all__ = [
-    "DIGITS",
-    "LOSSES",
     "Problem",
     "asked_problem",
     "from_options",
@@ -217,13 +223,18 @@ def problem(
         raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}{advice}")
     model = unwrapped(model)
     require_ready(model)
-    itself = in_place and is_placed(model, dtype=dtype, device=device)
-    own = model if itself else own_copy(model, dtype=dtype, device=device)
+    own = placed_model(model, dtype=dtype, device=device, in_place=in_place)
+    itself = own is model
     loader = data if isinstance(data, DataLoader) else None
     free = parametric(own, parameters)
     like = free.parameters[0]
     if isinstance(data, str | os.PathLike):
-        data = named_data(data, lambda few: _first_call(own, free, few, training=training))
+
+        def run(few: Tensor) -> None:
+            with preserve_state(own, training):
+                first_outputs(free, placed(few, like))
+
+        data = named_data(data, run)
     # Before anything is read, for a data set may be large.
     data = data if samples is None else fewer(data, samples, seed)
     whole = BatchLoss.takes_model(loss)
@@ -327,16 +338,12 @@ def problem_of(objective: Objective) -> Problem:
     >>> found.samples, found.classes
     (6, 3)
     """
-    with objective.ranks.together("a problem"), preserve_state(objective.model, objective.training):
+    with forward_passes(objective, "a problem"):
         batches = list(objective.batches(empty=True))
         inputs = joined([batch.inputs for batch in batches])
         targets = joined([batch.targets for batch in batches])
     _require_mean(objective, "say reduction='sum'")
-    with (
-        objective.ranks.together("a problem"),
-        preserve_state(objective.model, objective.training),
-        torch.no_grad(),
-    ):
+    with forward_passes(objective, "a problem"):
         outputs = tuple(objective.outputs(objective.leaves, objective.few().inputs).shape[1:])
     model = objective.model
     return Problem(
@@ -360,11 +367,6 @@ def _require_mean(objective: Objective, advice: str, *, derivatives: bool = True
             require_deterministic(objective)
         if objective.sums():
             raise ValueError(f"loss must be a mean over the samples of a batch, got a sum: {advice}")
-
-
-def _first_call(model: nn.Module, free: Parametric, inputs: Tensor, *, training: bool) -> None:
-    with preserve_state(model, training):
-        first_outputs(free, placed(inputs, free.parameters[0]))
 
 
 def load_problem(

@@ -7,7 +7,6 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from simulate.objectives.parameters import COMPILED
-from verify.practice.loading.foreign import calling
+from verify.practice.loading.foreign import calling, require_given_file
 
 _SHOWN = 4
 """Names in a message."""
@@ -75,7 +74,10 @@ def _choose_state(path: str, named: Mapping[str, str]) -> _State:
     ValueError
         If there is none, or nothing tells several apart.
     """
-    found = _states(path)
+    content = _read(path)
+    found = list(_nested(content, ()))
+    if not found:
+        raise ValueError(f"checkpoint {path} holds no state_dict, got {_content(content)}")
     tried = [(count, s._replace(prefix=p)) for s in found for p, count in _prefixes(s, named).items()]
     fitting = [state for count, state in tried if count == len(named) == len(state.inside())]
     if not fitting:
@@ -128,14 +130,6 @@ def _form(value: Tensor) -> str:
     return f"{tuple(value.shape)}{' of complex numbers' * value.is_complex()}"
 
 
-def _states(path: str) -> list[_State]:
-    found = _read(path)
-    states = list(_nested(found, ()))
-    if not states:
-        raise ValueError(f"checkpoint {path} holds no state_dict, got {_content(found)}")
-    return states
-
-
 def _nested(found: Any, where: tuple[str, ...]) -> Iterator[_State]:
     if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
         return
@@ -147,9 +141,7 @@ def _nested(found: Any, where: tuple[str, ...]) -> Iterator[_State]:
 
 
 def _read(path: str) -> Any:
-    if not Path(path).is_file():
-        folder = f"checkpoint {path} must be a file, got a folder"
-        raise ValueError(folder if Path(path).is_dir() else f"file not found: {path}")
+    require_given_file("checkpoint", path)
     try:
         with warnings.catch_warnings():
             # A pickle could run any code, hence `weights_only`. The device of the
@@ -158,18 +150,13 @@ def _read(path: str) -> Any:
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         rule = f"checkpoint {path} must hold tensors only, since loading other objects can run code"
-        raise ValueError(
-            f"{rule}{_object(error)}; save it with torch.save(model.state_dict(), path)"
-        ) from None
+        # torch names the object in the text of its message alone.
+        named = re.search(r"GLOBAL (\S+)", str(error))
+        got = f", got {named[1]}" if named else ""
+        raise ValueError(f"{rule}{got}; save it with torch.save(model.state_dict(), path)") from None
     except Exception as error:
         got = type(error).__name__
         raise ValueError(f"checkpoint {path} cannot be read as a file of torch.save: {got}") from None
-
-
-def _object(error: Exception) -> str:
-    # torch names the object in the text of its message alone.
-    named = re.search(r"GLOBAL (\S+)", str(error))
-    return f", got {named[1]}" if named else ""
 
 
 def _content(found: Any) -> str:

@@ -10,11 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from simulate.monte_carlo import resolve_device
-from simulate.objectives.batches import rows, window
+from simulate.objectives.batches import rows, tensors, window
 from simulate.objectives.forms import asked_form
 from simulate.objectives.parameters import HALVES, Parametric
 from verify.practice.loading.foreign import calling
-from verify.practice.loading.samples import each
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -22,43 +21,41 @@ _FEW, _MANY = 2, 1000
 """Samples of a first call (batch normalisation in training mode needs two), and of another if that fails."""
 
 
-def own_copy(
-    model: nn.Module, *, dtype: str | torch.dtype | None = None, device: str | torch.device | None = None
+def placed_model(
+    model: nn.Module,
+    *,
+    dtype: str | torch.dtype | None = None,
+    device: str | torch.device | None = None,
+    in_place: bool,
 ) -> nn.Module:
-    """A copy to be measured, on the device and in the type of the model where nobody says another.
+    """Return a copy of a model on a device and in a type, by default its own; if `in_place`, itself where it has both.
 
     Raises
     ------
     ValueError
         If it cannot be copied, or be so placed.
-    """
-    place = None if device is None else resolve_device(str(device))
-    first = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
-    kind = dtype_of(dtype) if dtype is not None else torch.float32 if first in HALVES else first
-    with calling("model", "be copied"):
-        own = copy.deepcopy(model)
-    with calling("model", f"move to {place or 'its device'} as {kind}"):
-        return own.to(device=place, dtype=kind)
-
-
-def is_placed(
-    model: nn.Module, *, dtype: str | torch.dtype | None = None, device: str | torch.device | None = None
-) -> bool:
-    """Return whether `own_copy` with these arguments would have the type and the device of the model itself.
 
     Examples
     --------
-    >>> is_placed(nn.Linear(1, 1), dtype="float32"), is_placed(nn.Linear(1, 1), dtype="float64")
-    (True, False)
+    >>> line = nn.Linear(1, 1)
+    >>> [placed_model(line, dtype=kind, in_place=True) is line for kind in ("float32", "float64")]
+    [True, False]
     """
     place = None if device is None else resolve_device(str(device))
     kind = None if dtype is None else dtype_of(dtype)
-    return all(
+    if in_place and all(
         p.dtype == (kind or p.dtype)
         and p.dtype not in HALVES
         and place in (None, str(p.device), p.device.type)
         for p in model.parameters()
-    )
+    ):
+        return model
+    first = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+    kind = kind or (torch.float32 if first in HALVES else first)
+    with calling("model", "be copied"):
+        own = copy.deepcopy(model)
+    with calling("model", f"move to {place or 'its device'} as {kind}"):
+        return own.to(device=place, dtype=kind)
 
 
 def dtype_of(name: str | torch.dtype) -> torch.dtype:
@@ -117,9 +114,7 @@ def first_outputs(
 
 
 def _shapes(part: Any) -> str:
-    found: list[str] = []
-    each(part, lambda tensor: found.append(f"{tuple(tensor.shape)}{_kind(tensor)}"))
-    return " and ".join(found)
+    return " and ".join(f"{tuple(tensor.shape)}{_kind(tensor)}" for tensor in tensors(part))
 
 
 def _kind(part: Tensor) -> str:

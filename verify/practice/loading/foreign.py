@@ -13,10 +13,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
+import torch
 from torch import nn
 
 from simulate._checks import did_you_mean
 from simulate.lanczos.precision import in_full_precision
+from simulate.objectives import Objective
 from simulate.objectives.losses import LOSSES
 from simulate.objectives.restoring import preserve_state, seed_generators
 from verify.practice.loading.own_modules import PREFIX, imported
@@ -35,6 +37,17 @@ def restored(seed: int) -> Iterator[None]:
     """Seed the generators of torch, numpy and Python, and restore them afterwards."""
     with preserve_state(None, training=False):
         seed_generators(seed)
+        yield
+
+
+@contextlib.contextmanager
+def forward_passes(objective: Objective, what: str) -> Iterator[None]:
+    """Call the model without derivatives, in all processes together, and restore its state; `what` names the aim."""
+    with (
+        objective.ranks.together(what),
+        preserve_state(objective.model, objective.training),
+        torch.no_grad(),
+    ):
         yield
 
 
@@ -64,6 +77,13 @@ def calling(name: str, what: str) -> Iterator[None]:
         if by_signal(error) or (isinstance(error, ValueError) and _is_ours(_frames(error)[-1])):
             raise
         raise ValueError(_memory_line(error) or f"{name} cannot {what}: {_describe_error(error)}") from error
+
+
+def require_given_file(what: str, path: str) -> None:
+    """Refuse a path at which there is no file, before a library does so in words of its own."""
+    if not Path(path).is_file():
+        folder = f"{what} {path} must be a file, got a folder"
+        raise ValueError(folder if Path(path).is_dir() else f"file not found: {path}")
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from verify.practice.loading.foreign import calling
+from verify.practice.loading.foreign import calling, require_given_file
 
 PREFIX = "hf:"
 """Before the file of a configuration."""
@@ -146,9 +146,7 @@ def _most(config: Any) -> int | None:
 
 
 def _text(path: str) -> str:
-    if not Path(path).is_file():
-        folder = f"data {path} must be a file, got a folder"
-        raise ValueError(folder if Path(path).is_dir() else f"file not found: {path}")
+    require_given_file("data", path)
     try:
         return Path(path).read_bytes().decode("utf-8")  # as it is, ends of lines too
     except (OSError, UnicodeDecodeError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -39,13 +39,9 @@ def fewer(data: Any, samples: int, seed: int) -> Any:
     >>> [len(fewer(TensorDataset(torch.ones(9, 2), torch.ones(9)), n, seed=0)) for n in (4, 20)]
     [4, 9]
     """
-    source: Any = data
-    loader: DataLoader[Any] | None = None
-    # a loader over all samples of a data set, in whatever order: one with a sampler or batches of its own gives others
-    if _is_plain(data):
-        drawn = getattr(data.sampler, "replacement", False) or data.batch_size is None
-        source, loader = data.dataset, None if drawn else data
-    if not of_samples(source) or (isinstance(data, DataLoader) and loader is None):
+    loader = data if isinstance(data, DataLoader) else None
+    source: Any = data if loader is None else loader.dataset
+    if not of_samples(source) or not (loader is None or _covers_data_set(loader)):
         return data
     if type(samples) is bool or not isinstance(samples, int | np.integer) or not 1 <= samples < len(source):
         return data
@@ -55,10 +51,12 @@ def fewer(data: Any, samples: int, seed: int) -> Any:
     return DataLoader(some, batch_size=loader.batch_size, collate_fn=loader.collate_fn)
 
 
-def _is_plain(data: Any) -> bool:
-    if not isinstance(data, DataLoader) or type(data).__iter__ is not DataLoader.__iter__:
+def _covers_data_set(loader: DataLoader[Any]) -> bool:
+    """Return whether a loader gives all samples of its data set, in whatever order, in batches that it makes itself."""
+    if type(loader).__iter__ is not DataLoader.__iter__ or loader.batch_size is None:
         return False
-    return type(data.sampler) in (SequentialSampler, RandomSampler)
+    known = type(loader.sampler) in (SequentialSampler, RandomSampler)
+    return known and not getattr(loader.sampler, "replacement", False)
 
 
 def gathered(data: Any, like: Tensor, labels: Labelling, *, whole: bool = False) -> tuple[Any, Any]:
@@ -85,13 +83,6 @@ def gathered(data: Any, like: Tensor, labels: Labelling, *, whole: bool = False)
     if not sum(map(rows, targets)):
         raise ValueError("data must hold at least one sample, got none")
     return joined(inputs), joined(targets)
-
-
-def each(part: Any, change: Callable[[Any], Any]) -> Any:
-    """Apply a function to every tensor of a structure."""
-    if isinstance(part, Mapping):
-        return {name: each(value, change) for name, value in part.items()}
-    return tuple(each(value, change) for value in part) if isinstance(part, tuple | list) else change(part)
 
 
 def _to_model_inputs(part: Any, like: Tensor, *, scaled: bool) -> Any:

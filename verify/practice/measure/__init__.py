@@ -27,7 +27,7 @@ from verify.practice.loading.foreign import measured
 from verify.practice.measure import zone as zones
 from verify.practice.measure.batches import batch_passes, mini_batches
 from verify.practice.measure.budget import DEFAULT, FIRST, GAUSS_NEWTON, HESSIAN, Budget
-from verify.practice.measure.layers import LAYER_PASSES, layered, layers_of, least_layer
+from verify.practice.measure.layers import LAYER_PASSES, LEAST_LAYER, layered, layers_of
 from verify.practice.measure.lines import LINE_POINTS, loss_line
 from verify.practice.measure.matrices import (
     LARGEST_WHOLE,
@@ -49,7 +49,7 @@ from verify.practice.measure.measurement import (
     SampleNoise,
 )
 from verify.practice.setup_warnings import setup_warnings
-from verify.practice.work import Tell, progress
+from verify.practice.work import Tell, progress, silent
 from verify.running.options import require_seed
 
 __all__ = ["measure", "measure_problem"]
@@ -188,7 +188,7 @@ def measure_problem(
     tolerance: float = 0.05,
     layers: bool = False,
     batches: int | None = None,
-    tell: Tell | None = None,
+    tell: Tell = silent,
 ) -> Measurement:
     """Measure a model whose data and loss have been put together.
 
@@ -267,7 +267,7 @@ _NOISE = "noise of the samples"
 
 
 def _budget(
-    problem: Problem, budget: float | None, count: int, layers: int, batches: int | None, tell: Tell | None
+    problem: Problem, budget: float | None, count: int, layers: int, batches: int | None, tell: Tell
 ) -> Budget:
     """Return the budget, with passes laid aside for the parts that come last."""
     # What takes much of the budget is measured only if the rest leaves it.
@@ -278,7 +278,7 @@ def _budget(
     if budget is None:
         return Budget(DEFAULT + aside[_LAYERS] + aside[_BATCHES], tell, aside)
     # short chains, and two probes
-    steps, least = min(count + 1 + MARGIN, problem.objective.dim) + 2, least_layer() * layers
+    steps, least = min(count + 1 + MARGIN, problem.objective.dim) + 2, LEAST_LAYER * layers
     fewest = math.ceil(_START + 2 * FIRST + steps * (HESSIAN + GAUSS_NEWTON) + least)
     if isinstance(budget, bool) or not isinstance(budget, int | float) or not fewest <= budget < math.inf:
         raise ValueError(f"budget must be at least {fewest} passes to measure this, got {budget!r}")

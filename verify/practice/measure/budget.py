@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 
 from simulate.lanczos import Operator
-from verify.practice.work import Tell
+from verify.practice.work import Tell, silent
 
 HESSIAN, GAUSS_NEWTON = 2.5, 1.6
 """Passes that a product with each matrix counts: the largest times measured on six kinds of network."""
@@ -42,9 +42,7 @@ class Budget:
     verify.practice.measure.budget.SpentError: budget of 12 passes does not allow 4 more, after 10
     """
 
-    def __init__(
-        self, limit: float, tell: Tell | None = None, aside: Mapping[str, float] | None = None
-    ) -> None:
+    def __init__(self, limit: float, tell: Tell = silent, aside: Mapping[str, float] | None = None) -> None:
         self.limit, self.spent, self.products = limit, 0.0, 0
         self._first_limit = limit
         self._tell, self._part, self._aside = tell, "", dict(aside or {})
@@ -85,10 +83,9 @@ class Budget:
                 f"budget of {self.limit:g} passes does not allow {passes:g} more, after {self.spent:g}"
             )
         self.spent += passes
-        if self._tell is not None:
-            # while there is no limit, the whole budget is still to come
-            whole = self.limit if self.limit < math.inf else self.spent + self._first_limit
-            self._tell(self._part, self.spent / whole)
+        # while there is no limit, the whole budget is still to come
+        whole = self.limit if self.limit < math.inf else self.spent + self._first_limit
+        self._tell(self._part, self.spent / whole)
 
     def on(self, operator: Operator, each: float) -> Operator:
         """Return the operator with its products counted, `each` passes for one vector."""

@@ -44,9 +44,8 @@ LAYER_PASSES = 50.0
 """Passes for one layer if the budget is not given."""
 
 
-def least_layer() -> float:
-    """Return the passes without which nothing is known of a layer: a short chain, and two probes."""
-    return HESSIAN * (1 + MARGIN + 2)
+LEAST_LAYER = HESSIAN * (1 + MARGIN + 2)
+"""Passes without which nothing is known of a layer: a short chain, and two probes."""
 
 
 def layered(

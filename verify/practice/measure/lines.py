@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from simulate.objectives import Objective
-from simulate.objectives.restoring import preserve_state
+from verify.practice.loading.foreign import forward_passes
 from verify.practice.measure.measurement import Eigenvalue, LossLine
 
 LINE_POINTS = 13
@@ -61,11 +61,7 @@ def loss_line(
 
 def _loss(objective: Objective, step: NDArray[np.float64]) -> float:
     moved = objective.split(torch.as_tensor(step, dtype=objective.dtype, device=objective.device))
-    with (
-        objective.ranks.together("a loss"),
-        preserve_state(objective.model, objective.training),
-        torch.no_grad(),
-    ):
+    with forward_passes(objective, "a loss"):
         leaves = [leaf + part for leaf, part in zip(objective.leaves, moved, strict=True)]
         own = sum(
             float(objective.criterion(objective.outputs(leaves, batch.inputs), batch.targets)) * batch.factor

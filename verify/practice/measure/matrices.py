@@ -265,8 +265,6 @@ class Search:
 
     def _grow_density(self, starts: Tensor, products: Tensor, steps: int) -> None:
         """Run short chains outside the known vectors until their nodes are closer than the smearing."""
-        if len(starts) < 2:
-            return
         first, width = [products], self.width / self._unit
 
         def product(rows: Tensor) -> Tensor:
@@ -433,11 +431,8 @@ def _error(samples: Floats, square: float) -> float:
 
     The variance of n u'Mu is at most 2 |M|^2. Few samples of a matrix with a few large eigenvalues may scatter less.
     """
-    return max(_standard_error(samples), math.sqrt(2 * square / len(samples)))
-
-
-def _standard_error(samples: Floats) -> float:
-    return float(samples.std(ddof=1)) / math.sqrt(len(samples))
+    n = len(samples)
+    return max(float(samples.std(ddof=1)) / math.sqrt(n), math.sqrt(2 * square / n))
 
 
 # --- differences -------------------------------------------------------------------------------------------------

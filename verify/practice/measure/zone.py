@@ -12,17 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
 from simulate.objectives import Batch, Objective
 from simulate.objectives.heads import rows_of
 from simulate.objectives.losses import IGNORED
-from simulate.objectives.restoring import preserve_state
 from simulate.spectra import Estimate
 from theory.gauss_newton import excess_noise_floor, hessian_excess, projected_excess
 from verify.practice.loading import Problem
+from verify.practice.loading.foreign import forward_passes
 
 SUBSPACE = 50
 """Dimensions of the paper's subspace."""
@@ -163,11 +162,7 @@ def softmax(problem: Problem) -> Softmax | None:
         return None
     objective, ignored = problem.objective, getattr(problem.loss, "ignore_index", IGNORED)
     top, entropy, count = 0.0, 0.0, 0
-    with (
-        objective.ranks.together("outputs"),
-        preserve_state(objective.model, objective.training),
-        torch.no_grad(),
-    ):
+    with forward_passes(objective, "outputs"):
         for batch in objective.batches():
             for outputs, targets in _places(objective, batch):
                 kept = outputs[targets != ignored] if _labels(targets, outputs) else outputs.flatten(0, -2)

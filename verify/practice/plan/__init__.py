@@ -32,7 +32,7 @@ from verify.practice.plan.planned import Plan, State
 from verify.practice.plan.trials import SCORES, Trials, looked_ahead
 from verify.practice.plan.words import plan_text
 from verify.practice.setup_warnings import setup_warnings
-from verify.practice.work import Tell, Work, on_terminal, progress
+from verify.practice.work import Tell, on_terminal, progress, silent
 from verify.running.options import require_seed, require_writable
 from verify.signals import Interrupted
 
@@ -43,8 +43,6 @@ PATIENCE = timedelta(days=2)
 
 _USUAL_SIZE = 64
 """Batch size if neither the caller nor a loader names one."""
-
-_TRIALS, _LIMITS = "trial runs", "curvature"
 
 
 class InterruptedPlanError(Interrupted):
@@ -192,7 +190,7 @@ def plan_problem(
     drop_last: bool | None = None,
     evaluation: bool = False,
     curvature: bool = False,
-    tell: Tell | None = None,
+    tell: Tell = silent,
     announce: Callable[[str], object] = lambda _: None,
 ) -> Plan:
     """Find learning rates for a model whose data and loss have been put together.
@@ -246,14 +244,19 @@ def plan_problem(
         cost = trials.cost()
         took = f"{cost:.0f} s" if cost < 120 else f"{cost / 60:.0f} minutes"
         announce(f"about {trials.expected_steps()} training steps, {took}")
-        work, stopped, limits = Work({_TRIALS: cost, _LIMITS: curvature * cost}, tell), "", (None, "")
+        stopped, limits = "", (None, "")
+        part = 1 / (1 + curvature)  # curvature takes about as long as the trial runs
+
+        def watch(share: float) -> None:
+            tell("trial runs", part * min(share, 1.0))
+
         try:
-            with work.part(_TRIALS) as done:
-                if not trials.run(done, deadline=started + (math.inf if seconds is None else seconds)):
-                    stopped = "time"
+            watch(0.0)
+            if not trials.run(watch, deadline=started + (math.inf if seconds is None else seconds)):
+                stopped = "time"
             if curvature and trials.found:
-                with work.part(_LIMITS):
-                    limits = _limits(problem, sizes, rng, training=not evaluation)
+                tell("curvature", part)
+                limits = _limits(problem, sizes, rng, training=not evaluation)
         except KeyboardInterrupt:
             if not trials.found:
                 raise

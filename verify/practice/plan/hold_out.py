@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 LEARNED = 0.98
@@ -27,7 +28,7 @@ class HoldOut(NamedTuple):
     good: float
 
 
-HOLD_OUT = {
+HOLD_OUT: Mapping[tuple[str | None, bool], HoldOut] = {
     ("sgd", False): HoldOut(18, (0.74, 1.8), 1.00),
     ("sgd", True): HoldOut(18, (0.53, 2.1), 0.83),
     ("momentum", False): HoldOut(18, (0.28, 1.6), 0.83),
@@ -37,15 +38,4 @@ HOLD_OUT = {
     ("adamw", False): HoldOut(18, (0.69, 2.0), 0.94),
     ("adamw", True): HoldOut(18, (0.58, 3.3), 0.61),
 }
-"""Errors by optimizer, and by whether the network had learned something."""
-
-
-def hold_out(kind: str | None, learned: bool) -> HoldOut | None:
-    """Return the errors of this optimizer in this state; None if it was not tested.
-
-    Examples
-    --------
-    >>> hold_out("rmsprop", True) is None
-    True
-    """
-    return HOLD_OUT.get((kind or "", learned))
+"""Errors by optimizer, and by whether the network had learned something; others were not tested."""

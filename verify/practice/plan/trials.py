@@ -19,7 +19,7 @@ from simulate.training.trial_training import CommonBatches, Training, TrialRun, 
 from verify.practice.loading import Problem
 from verify.practice.loading.foreign import calling
 from verify.practice.plan.halving import FACTOR, Halving
-from verify.practice.plan.hold_out import LEARNED, hold_out
+from verify.practice.plan.hold_out import HOLD_OUT, LEARNED
 from verify.practice.plan.optimizers import Chosen
 
 SCORES = ("training", "held-out", "online")
@@ -94,7 +94,7 @@ class SizeTrial:
         Suggested rate; None if no run trained.
     within
         Interval in which the best rate is expected, as in eight of ten held-out cases of this optimizer, see
-        `hold_out`; it ends below the rate that failed. None for other optimizers, and if the search was cut short.
+        `HOLD_OUT`; it ends below the rate that failed. None for other optimizers, and if the search was cut short.
     trains, fails
         Largest trial rate up to which all trained, and the next one, which failed; None if none failed.
     runs
@@ -304,7 +304,7 @@ class Trials:
 
     def _result(self, size: int, rate: float, search: Halving, steps: int, *, whole: bool) -> SizeTrial:
         start, trains, fails = (k if k is None else rate * FACTOR**k for k in search.found())
-        seen = hold_out(self.kind, self.first < LEARNED * self.constant)
+        seen = HOLD_OUT.get((self.kind, self.first < LEARNED * self.constant))
         rest, within = self._at(size).batches.rest, None
         if start and seen and whole:  # the held-out networks had whole searches
             within = start * seen.best[0], min(start * seen.best[1], fails or math.inf)

@@ -11,7 +11,7 @@ from verify.page import terminal
 from verify.page.wording import numeral
 from verify.practice.full_gradients import full_gradient_lines
 from verify.practice.limits import BatchRates
-from verify.practice.plan.hold_out import hold_out
+from verify.practice.plan.hold_out import HOLD_OUT
 from verify.practice.plan.planned import Plan
 from verify.practice.plan.trials import SizeTrial
 
@@ -108,10 +108,8 @@ def _rate_notes(made: Plan) -> Iterator[str]:
     ahead = [at.ahead for at in made.trials if at.start is not None]
     steps = f"{min(ahead)} to {max(ahead)}" if min(ahead) < max(ahead) else f"{ahead[0]}"
     yield f"suggested for {steps} training steps, by the {made.score} loss; longer training may need another rate"
-    seen, state = (
-        hold_out(made.kind, made.state.learned),
-        "from a checkpoint" if made.state.learned else "untrained",
-    )
+    seen = HOLD_OUT.get((made.kind, made.state.learned))
+    state = "from a checkpoint" if made.state.learned else "untrained"
     tests = f"tests on other networks, {made.optimizer}, {made.score} loss, {state}"
     if seen is None:
         yield f"{tests}: none, so there is no range"

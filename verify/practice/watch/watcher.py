@@ -15,10 +15,10 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -135,6 +135,10 @@ def watch(
     """
     whole = {"every": (every, 1), "batches": (batches, 1), "start": (start, 0), "seed": (seed, 0)}
     counts = {name: at_least(name, *given) for name, given in whole.items()}
+    if isinstance(most, bool) or not isinstance(most, int | float) or not 0 < most < 1:
+        raise ValueError(f"most must be a number between 0 and 1, got {most!r}")
+    if training not in (None, True, False):
+        raise ValueError(f"training must be True, False or None, got {training!r}")
     options = _Options(most=most, training=training, **counts)
     _require_step_alone(optimizer)
     model = unwrapped(model)
@@ -157,8 +161,7 @@ def watch(
     return Watcher(optimizer, model, loss, options, samples, file, outputs, clock)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Options:
+class _Options(NamedTuple):
     """See `watch`."""
 
     every: int
@@ -167,12 +170,6 @@ class _Options:
     training: bool | None
     start: int
     seed: int
-
-    def __post_init__(self) -> None:
-        if isinstance(self.most, bool) or not isinstance(self.most, int | float) or not 0 < self.most < 1:
-            raise ValueError(f"most must be a number between 0 and 1, got {self.most!r}")
-        if self.training not in (None, True, False):
-            raise ValueError(f"training must be True, False or None, got {self.training!r}")
 
 
 class Watcher(Result):

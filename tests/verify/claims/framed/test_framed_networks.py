@@ -73,7 +73,7 @@ def test_crossings_are_where_the_norms_are_equal() -> None:
     net, grid = perceptron(), np.geomspace(0.1, 100, 25)
     low, high = (
         framed.lower_crossing(net, grid, framed.log_ratio(net, grid)),
-        framed.upper_crossing(net, grid),
+        framed.upper_crossing(net, grid, framed.log_ratio(net, grid)),
     )
     assert low < high
     ahead = framed.log_ratio(net, np.array([0.999 * low, 1.001 * low, 0.999 * high, 1.001 * high])) > 0
@@ -84,16 +84,16 @@ def test_of_several_crossings_the_zone_has_the_outermost(monkeypatch: pytest.Mon
     monkeypatch.setattr(framed, "log_ratio", lambda _, alphas: np.sin(np.pi * np.log(alphas)))
     grid = np.exp(np.linspace(-0.53, 3.71, 30))  # ahead between e^0 and e^1, and between e^2 and e^3
     assert_allclose(framed.lower_crossing(None, grid, framed.log_ratio(None, grid)), 1.0, rtol=1e-3)
-    assert_allclose(framed.upper_crossing(None, grid), np.exp(3.0), rtol=1e-3)
+    assert_allclose(framed.upper_crossing(None, grid, framed.log_ratio(None, grid)), np.exp(3.0), rtol=1e-3)
 
 
 def test_a_crossing_beyond_the_grid_is_the_nearest_scale_on_it() -> None:
     net = perceptron()
     low = np.geomspace(0.01, 0.1, 5)
     assert framed.lower_crossing(net, low, framed.log_ratio(net, low)) == low[-1]
-    assert framed.upper_crossing(net, low) == low[-1]
+    assert framed.upper_crossing(net, low, framed.log_ratio(net, low)) == low[-1]
     inside = np.geomspace(1.0, 1.2, 3)
-    assert framed.upper_crossing(net, inside) == inside[-1]
+    assert framed.upper_crossing(net, inside, framed.log_ratio(net, inside)) == inside[-1]
 
 
 def test_the_excess_beside_the_ratio_is_that_of_the_hessian() -> None:

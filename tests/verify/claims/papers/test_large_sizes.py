@@ -15,7 +15,7 @@ from simulate.perceptrons import curvature
 from verify.claims import registry
 from verify.claims.granziol2022.training import perceptrons, rates_of_batches, through_training
 from verify.claims.karakida2019 import growth as spectra
-from verify.claims.trained_networks import Classifier, pass_cost, vgg_at_start, vgg_layers
+from verify.claims.trained_networks import Classifier, classifier_at_start, pass_cost, vgg_layers
 from verify.claims.vysogorets2024 import framed_networks, observed as edges_observed
 from verify.model.observation import Observation
 
@@ -77,7 +77,7 @@ def test_limits_are_over_what_dense_matrices_have() -> None:
 
 def test_layers_and_passes_are_counted() -> None:
     point = Point(**TINY)
-    model = vgg_at_start(fixture(0, "network"), point, "cpu").model
+    model = classifier_at_start(fixture(0, "network"), point, "cpu").model
     weights = [p.numel() for p in model.parameters() if p.ndim > 1]
     assert [count for count, _ in vgg_layers(point)] == weights
     counter = FlopCounterMode(display=False)

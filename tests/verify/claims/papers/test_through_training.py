@@ -88,7 +88,7 @@ def _variances(walk: Any, checkpoint: Any) -> list[float]:
 
 def test_noise_of_lenet_is_along_its_top_eigenvector() -> None:
     point = Point(images="digits", samples=10, matrix="gauss-newton", probes=2)
-    network = through_training.lenet_at_start(fixture(0, "lenet"), point, "cpu")
+    network = through_training.classifier_at_start(fixture(0, "lenet"), point, "cpu")
     objective = network.objective()
     whole = through_training._top(operators.gauss_newton(objective), fixture(0, "top"), 5)
     noise = through_training._noise(objective, fixture(0, "probes"), whole, point)

@@ -52,6 +52,7 @@ def test_a_pipe_is_told_how_long_it_takes(capsys: Any, monkeypatch: pytest.Monke
         tell("batches", 0.25)
     assert capsys.readouterr().err == "  batches: 25 %, 0 s\n"
     assert work._time_left(30.0, 0.25) == "30 s, about 90 s left"
+    assert work._time_left(30.0, 0.0) == "30 s"  # nothing is done yet, so nothing is known of the rest
 
 
 @pytest.mark.parametrize(

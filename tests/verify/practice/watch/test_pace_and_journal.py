@@ -38,6 +38,21 @@ def test_interval_stretches_until_the_share_is_kept(cost: float, rarely: int) ->
     assert sum(gaps[1:]) / len(gaps[1:]) <= rarely + 1
 
 
+def test_the_next_measurement_waits_until_the_share_allows_one_of_the_same_cost() -> None:
+    clock = Clock()
+    pace = Pace(1, 0.5, clock)
+    assert pace.due(CPU) and pace.measured(CPU) == (0.0, 0.0, 0)  # no time has passed
+    clock.now += 0.125
+    assert pace.due(CPU)
+    clock.now += 0.25
+    assert pace.measured(CPU) == (0.25, 0.25 / 0.375, 1)
+    due = []
+    for _ in range(3):
+        clock.now += 0.125
+        due.append(pace.due(CPU))
+    assert due == [False, False, True]  # 0.5 of 1.0 seconds then go into measuring
+
+
 def test_time_of_the_file_counts_too() -> None:
     clock, count = Clock(), 0
     pace = Pace(1, 0.1, clock)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate.matrices import populations
-from simulate.monte_carlo import Block, Point
+from simulate.monte_carlo import Point
 from simulate.perceptrons import own_direction as measured, per_sample, sample_products
 from theory import batch_hessian, own_direction
+from verify.claims import Floats
 from verify.claims.beyond import networks
 from verify.claims.beyond.networks import (
     Noise,
@@ -21,9 +21,8 @@ from verify.claims.beyond.networks import (
     law_of,
     noise_of,
     perceptron,
-    stacked_rows,
 )
-from verify.claims.drawn_networks import sampled_images
+from verify.claims.drawn_networks import sampled_images, stream_by_stream
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.outliers import THEOREM_7
 from verify.model import (
@@ -44,16 +43,13 @@ from verify.model.domains import Between, OneOf
 # --- batches of networks drawn at random ---------------------------------------------------------------------
 
 
-def network_batches(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def network_batches(rng: Generator, point: Point, device: str) -> Arrays:
     """One partition of a network's images into batches for each size.
 
     Every prediction is for the mean over the batches drawn; the own-direction law reads which samples are in them.
     """
-    return stacked_rows([_batches_of_one(rng, point, block.device) for rng in block.streams])
-
-
-def _batches_of_one(rng: Generator, point: Point, device: str) -> Arrays:
-    samples = networks.small_perceptron(rng, point, device, single=True)
+    samples = networks.small_perceptron(rng, point, device)
     vectors = measured.top_eigenvectors(samples, point.directions)
     pairs = measured.sample_pairs(samples, tolerance=1e-4)
     law = law_of(measured.statistics(samples, vectors, pairs, rng))
@@ -178,9 +174,6 @@ NETWORKS_CLAIMS = (
 )
 
 
-Floats = NDArray[np.float64]
-
-
 def _matrices(network: tuple[Any, ...], matrix: str) -> Floats:
     """Hessian or Gauss-Newton matrix of every sample, by automatic differentiation."""
     curvature = per_sample.hessians if matrix == "hessian" else per_sample.gauss_newtons
@@ -235,9 +228,6 @@ def all_elements(rng: Generator, point: Point) -> Arrays:
         "1/B in place of 1/b": matrices.var(axis=0, ddof=1) / point.batch_size,
         "one variance for all elements": np.full_like(predicted, predicted.mean()),
     }
-
-
-SOME = {"images": "digits", "directions": 6}
 
 
 # --- bounds of every batch from its samples alone ------------------------------------------------------------
@@ -338,18 +328,15 @@ EXACT_CLAIMS = (
 )
 
 
-def typical_batches(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def typical_batches(rng: Generator, point: Point, device: str) -> Arrays:
     """Top eigenvalues of ten batches of a network, and how many of their deviations their mean is off a theorem.
 
     Networks are trained, and matrices made, in single precision, at six tenths of the cost; see `ROUNDING`.
     """
-    return stacked_rows([_one_network(rng, point, block.device) for rng in block.streams])
-
-
-def _one_network(rng: Generator, point: Point, device: str) -> Arrays:
     import torch
 
-    samples = networks.small_perceptron(rng, point, device, single=True)
+    samples = networks.small_perceptron(rng, point, device)
     batches = measured.partitions(rng, samples.size, point.batch_size, 1)[: point.batches]
     parts = samples.on(batches)
     inner = parts.inner()
@@ -382,15 +369,13 @@ START = Experiment(
     data="digits",
 )
 
-TRAINED = Experiment(
+TRAINED = replace(
+    START,
     id="granziol2022/typical-batches-trained",
     replicate="one tanh network 16-8-10 after 300 steps, with 1280 images and ten batches of 128",
-    simulate=typical_batches,
-    single="its matrices are in single precision",
     points=(Point(matrix="hessian", steps=300, **SETTING),),
     budget=512,
     seconds=4.2,
-    data="digits",
     on_host="training, in numpy",
 )
 
@@ -469,32 +454,25 @@ TYPICAL_BATCHES_CLAIMS = (
 )
 
 
-HIDDEN = 8
-
-
-def algorithm_1(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def algorithm_1(rng: Generator, point: Point, device: str) -> Arrays:
     """The estimator of the noise of per-sample Hessians, and its target from all of their elements."""
-    found = []
-    for rng in block.streams:
-        images, classes = sampled_images(rng, point, 4)
-        widths = (16, HIDDEN, classes)
-        theta = per_sample.initial_parameters(rng, widths).to(block.device)
-        samples = sample_products.PerceptronSamples(widths, theta, images.images, images.labels)
-        probes = rng.standard_normal((point.probes, len(theta)))
-        pieces = sample_products.algorithm_1_probes(
-            samples, probes / np.linalg.norm(probes, axis=1, keepdims=True)
-        )
-        square, form = pieces.mean_square, pieces.quadratic_form_squared
-        found.append(
-            {
-                "noise_of_all_elements": networks.total_noise(samples),
-                "corrected": float((square - pieces.square_of_mean).mean()),
-                "as_read": float((point.samples * square - form).mean()),
-                "with_form": float((square - form).mean()),
-                "squared_mean_product": float(pieces.square_of_mean.mean()),
-            }
-        )
-    return stacked_rows(found)
+    images, classes = sampled_images(rng, point, 4)
+    widths = (16, networks.HIDDEN, classes)
+    theta = per_sample.initial_parameters(rng, widths).to(device)
+    samples = sample_products.PerceptronSamples(widths, theta, images.images, images.labels)
+    probes = rng.standard_normal((point.probes, len(theta)))
+    pieces = sample_products.algorithm_1_probes(
+        samples, probes / np.linalg.norm(probes, axis=1, keepdims=True)
+    )
+    square, form = pieces.mean_square, pieces.quadratic_form_squared
+    return {
+        "noise_of_all_elements": networks.total_noise(samples),
+        "corrected": float((square - pieces.square_of_mean).mean()),
+        "as_read": float((point.samples * square - form).mean()),
+        "with_form": float((square - form).mean()),
+        "squared_mean_product": float(pieces.square_of_mean.mean()),
+    }
 
 
 ALGORITHM_1 = Experiment(
@@ -518,7 +496,10 @@ OF_ALGORITHM_1 = {
     "quantity": "noise of the per-sample Hessian, P sigma^2",
 }
 
-ALGORITHM_1_CLAIMS = (
+CLAIMS = (
+    *NETWORKS_CLAIMS,
+    *EXACT_CLAIMS,
+    *TYPICAL_BATCHES_CLAIMS,
     Claim(
         id="granziol2022/algorithm-1",
         **OF_ALGORITHM_1,
@@ -553,12 +534,4 @@ ALGORITHM_1_CLAIMS = (
         margin_reason="as for the corrected estimator",
         rivals={"variance per element": lambda p: p.noise_of_all_elements / 226},
     ),
-)
-
-
-CLAIMS = (
-    *NETWORKS_CLAIMS,
-    *EXACT_CLAIMS,
-    *TYPICAL_BATCHES_CLAIMS,
-    *ALGORITHM_1_CLAIMS,
 )

@@ -107,6 +107,12 @@ BELOW = {
     "quantity": "share of eigenvalues below x",
 }
 
+
+def _uniform(x: float, s: float) -> float:
+    """Distribution function that is uniform between the edges -2 s and 2 s."""
+    return min(1.0, max(0.0, 0.5 + x / (4 * s)))
+
+
 SPECTRUM_CLAIMS = (
     Claim(
         id="granziol2022/semicircle",
@@ -123,7 +129,7 @@ SPECTRUM_CLAIMS = (
         rivals={
             "variance for standard deviation": lambda p: Semicircle(variance=scale(p)).cdf(p.x),
             "B for b": lambda p: Semicircle(sigma=p.sigma * math.sqrt(p.dim / p.batch_size)).cdf(p.x),
-            "uniform up to the edge": lambda p: min(1.0, max(0.0, 0.5 + p.x / (4 * scale(p)))),
+            "uniform up to the edge": lambda p: _uniform(p.x, scale(p)),
         },
     ),
     Claim(
@@ -214,9 +220,7 @@ OTHER_SPECTRA = (
         rivals={
             "sigma for s": lambda p: _semicircle(p, p.sigma),
             "variance for standard deviation": lambda p: _semicircle(p, p.sigma**2 * p.dim / p.batch),
-            "uniform up to the edge": lambda p: min(
-                1.0, max(0.0, 0.5 + p.x / (4 * p.sigma * math.sqrt(p.dim / p.batch)))
-            ),
+            "uniform up to the edge": lambda p: _uniform(p.x, p.sigma * math.sqrt(p.dim / p.batch)),
         },
     ),
 )
@@ -362,7 +366,10 @@ def _example(case: str) -> Point:
     return Point(case=case, sigma=1.3, variance=0.7, contrast=0.63, spike=2.3, **sizes)
 
 
-ANY_NOISE_CLAIMS = (
+CLAIMS = (
+    *SPECTRUM_CLAIMS,
+    *OTHER_SPECTRA,
+    UNEVEN_CLAIM,
     StatisticalProperty(
         id="granziol2022/any-noise",
         entries=("B6", "B13"),
@@ -401,6 +408,3 @@ ANY_NOISE_CLAIMS = (
         quantity="moment over theory",
     ),
 )
-
-
-CLAIMS = (*SPECTRUM_CLAIMS, *OTHER_SPECTRA, UNEVEN_CLAIM, *ANY_NOISE_CLAIMS)

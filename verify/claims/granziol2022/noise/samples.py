@@ -7,10 +7,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from simulate.monte_carlo import Block, Point
 from theory import loss_change, rmt
+from verify.claims import Array
+from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.granziol2022 import PAPER
 from verify.model import (
     Arrays,
@@ -25,20 +27,16 @@ from verify.model import (
     out_of_scope,
 )
 
-Array = NDArray[Any]
-
 # --- bounds: Jensen's inequality ----------------------------------------------------------------------------
 
 
-def batches_of_a_population(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def batches_of_a_population(rng: Generator, point: Point, _: str) -> Arrays:
     """Top eigenvalue of a batch less that of the whole population."""
-    found = []
-    for rng in block.streams:
-        factors = rng.standard_normal((point.dataset_size, point.dim, point.dim))
-        samples = (factors + factors.swapaxes(1, 2)) / 2 + np.eye(point.dim)
-        sizes = (point.batch_size, point.dataset_size)
-        found.append([np.linalg.eigvalsh(samples[:size].mean(axis=0))[-1] for size in sizes])
-    batch, full = np.array(found).T
+    factors = rng.standard_normal((point.dataset_size, point.dim, point.dim))
+    samples = (factors + factors.swapaxes(1, 2)) / 2 + np.eye(point.dim)
+    means = samples[: point.batch_size].mean(axis=0), samples.mean(axis=0)
+    batch, full = np.linalg.eigvalsh(means)[:, -1]
     return {"difference": batch - full}
 
 
@@ -180,17 +178,13 @@ PROBE_CLAIMS = (
 )
 
 
-def squared_gradients(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def squared_gradients(rng: Generator, point: Point, _: str) -> Arrays:
     """Squared mean gradient of batches of normal samples: its mean, and half the squared difference of two batches."""
     g, spread = np.array(point.gradient), np.sqrt(point.variances)
-    shape = (point.pairs, 2, point.batch_size, len(g))
-    found = []
-    for rng in block.streams:
-        means = g + (spread * rng.standard_normal(shape)).mean(axis=2)
-        squares = (means**2).sum(axis=2)
-        found.append((squares.mean(), ((squares[:, 0] - squares[:, 1]) ** 2).mean() / 2))
-    mean, variance = np.array(found).T
-    return {"mean": mean, "variance": variance}
+    normal = rng.standard_normal((point.pairs, 2, point.batch_size, len(g)))
+    squares = np.square(g + (spread * normal).mean(axis=2)).sum(axis=2)
+    return {"mean": squares.mean(), "variance": np.square(squares[:, 0] - squares[:, 1]).mean() / 2}
 
 
 SMALLEST = 3
@@ -220,7 +214,9 @@ def _gradient_variance(p: Point, *, along: float = 1.0, square: float = 1.0) -> 
     )
 
 
-GRADIENT_NOISE_CLAIMS = (
+CLAIMS = (
+    *BOUND_CLAIMS,
+    *PROBE_CLAIMS,
     Claim(
         id="granziol2022/squared-gradient-mean",
         entries=("B59",),
@@ -280,11 +276,4 @@ GRADIENT_NOISE_CLAIMS = (
         axis="batch_size",
         quantity="variance of the squared gradient of a batch",
     ),
-)
-
-
-CLAIMS = (
-    *BOUND_CLAIMS,
-    *PROBE_CLAIMS,
-    *GRADIENT_NOISE_CLAIMS,
 )

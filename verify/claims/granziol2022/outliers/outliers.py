@@ -6,10 +6,13 @@ import math
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from simulate.matrices import ensembles, noise, reduced
 from simulate.monte_carlo import Block, Point
 from theory import batch_hessian, outliers
 from theory.batch_hessian import low_rank_noise
+from verify.claims import Floats
 from verify.claims.granziol2022 import PAPER
 from verify.judging.families import one
 from verify.model import (
@@ -101,10 +104,13 @@ def scale(p: Point, batch_size: float = 0) -> float:
     return p.sigma * math.sqrt(p.dim * (1 / (batch_size or p.batch_size) - 1 / p.dataset_size))
 
 
+def _sizes(p: Any, batch_size: float = 0) -> dict[str, Any]:
+    return {"dim": p.dim, "batch_size": batch_size or p.batch_size, "dataset_size": p.dataset_size}
+
+
 def noise_of_batch(p: Any, batch_size: float = 0) -> dict[str, Any]:
     """Arguments of theorems 4 and 10 other than the eigenvalue."""
-    sizes = {"dim": p.dim, "batch_size": batch_size or p.batch_size, "dataset_size": p.dataset_size}
-    return {"sigma": p.sigma, **sizes}
+    return {"sigma": p.sigma, **_sizes(p, batch_size)}
 
 
 def theorem_4(p: Any, batch_size: float = 0) -> Any:
@@ -114,11 +120,6 @@ def theorem_4(p: Any, batch_size: float = 0) -> Any:
 
 def _theorem_10(p: Point) -> Any:
     return batch_hessian.batch_overlap(p.eigenvalue, **noise_of_batch(p))
-
-
-def _lemma_11(p: Point) -> float:
-    """The overlap with the threshold at twice the scale, as our copy of eq. (45) reads."""
-    return _theorem_10(p) if p.eigenvalue > 2 * scale(p) else 0.0
 
 
 LEFT_OUT = "largest eigenvalue, first-order noise (mean 0) left out"
@@ -158,7 +159,7 @@ WIGNER_CLAIMS = (
         experiment=WIGNER,
         score="overlap",
         predict=_theorem_10,
-        printed=_lemma_11,
+        printed=lambda p: _theorem_10(p) if p.eigenvalue > 2 * scale(p) else 0.0,
         reads=r"|\phi'_i \phi_i|^2 = 1 - \frac{\sigma_\epsilon^2}{\lambda_1^2} \text{ if } \lambda_1 > 2 "
         r"\sigma_\epsilon,\quad 0 \text{ otherwise}",
         finding="As our copy reads the threshold of Lemma 11 is 2 sigma, where Theorem 10 and Lemma 5 have sigma; at a "
@@ -186,15 +187,11 @@ def _ratio(p: Point) -> float:
     return p.dim * (1 / p.batch_size - 1 / p.dataset_size)
 
 
-def _sampled(p: Any) -> Any:
-    """Theorem 7 fed with the measured top eigenvalue of the full matrix, which carries the mean of the noise."""
-    sizes = {"dim": p.dim, "batch_size": p.batch_size, "dataset_size": p.dataset_size}
-    return batch_hessian.batch_ggn_eigenvalue(p.full_eigenvalue, variance=p.variance, **sizes)
-
-
-def _theorem_7_of_full(p: Any) -> Any:
-    """Theorem 7 as our copy reads, above its threshold, at the same measured eigenvalue."""
-    return p.full_eigenvalue + p.variance * p.full_eigenvalue / (p.full_eigenvalue - _ratio(p) * p.variance)
+def theorem_7_as_our_copy_reads(eigenvalue: Any, variance: float, ratio: Any) -> Floats:
+    """Threshold sigma^2 (1 + beta), and its double for the edge."""
+    visible = eigenvalue > variance * (1 + ratio)
+    outlier = eigenvalue + variance * eigenvalue / np.where(visible, eigenvalue - ratio * variance, 1.0)
+    return np.where(visible, outlier, 2 * variance * (1 + ratio))
 
 
 ABOVE = (
@@ -217,8 +214,9 @@ WISHART_CLAIM = Claim(
     experiment=SAMPLED,
     score="batch",
     inputs={"full_eigenvalue": 4.4},
-    predict=_sampled,
-    printed=_theorem_7_of_full,
+    # the measured eigenvalue carries the mean of the noise
+    predict=lambda p: batch_hessian.batch_ggn_eigenvalue(p.full_eigenvalue, variance=p.variance, **_sizes(p)),
+    printed=lambda p: theorem_7_as_our_copy_reads(p.full_eigenvalue, p.variance, _ratio(p)),
     reads=ABOVE,
     finding="For batches of a data set Theorem 7 is too high, even at full batch, because it adds the mean of "
     "the noise, which they do not have. In the model of Eqs 14 and 15 a batch gains the mean sigma^2 of the noise.",
@@ -284,11 +282,6 @@ def _each_spike(p: Point) -> Any:
     return outliers.additive_wigner(p.spikes, sigma=p.sigma).eigenvalue
 
 
-def _appendix_a2(p: Point) -> Any:
-    """The outlier, below with the threshold -2 sigma of our copy."""
-    return -2 * p.sigma if -2 * p.sigma <= p.spikes < 0 else _each_spike(p)
-
-
 OUTLIERS_CLAIMS = (
     Claim(
         id="granziol2022/several-spikes",
@@ -304,7 +297,7 @@ OUTLIERS_CLAIMS = (
         along="spikes",
         axis="spikes",
         predict=_each_spike,
-        printed=_appendix_a2,
+        printed=lambda p: -2 * p.sigma if -2 * p.sigma <= p.spikes < 0 else _each_spike(p),
         reads=r"\text{The same proof also holds for } \lambda_P < -2 \sigma_\epsilon",
         finding="As our copy reads the proof for the bottom needs a spike below -2 sigma; Lemma 5 has -sigma. A spike "
         "of -1.5 sigma has an outlier.",
@@ -430,11 +423,6 @@ def _several(block: Block, p: Point) -> Any:
     return (found.eigenvalue / values + found.overlap / overlaps).mean(1) / 2
 
 
-def _without_the_matrix(block: Block, p: Point) -> Any:
-    known = outliers.additive_wigner(p.times, sigma=1.0)
-    return ensembles.goe_top_eigenvalue(block, p.dim, spike=p.times) / float(known.eigenvalue)
-
-
 def _wishart(block: Block, p: Point) -> Any:
     draw, law = {
         "added": (reduced.additive_wishart_top, outliers.additive_wishart),
@@ -480,7 +468,10 @@ def _dense(block: Block, noise: Any, spike: float, known: outliers.Outlier, *, m
 CASES = {
     "Wigner": _wigner_end,
     "several": _several,
-    "without the matrix": _without_the_matrix,
+    "without the matrix": lambda block, p: (
+        ensembles.goe_top_eigenvalue(block, p.dim, spike=p.times)
+        / float(outliers.additive_wigner(p.times, sigma=1.0).eigenvalue)
+    ),
     "projections": _projections,
     "dense Wishart": _dense_wishart,
     "dense Wigner": _dense_wigner,
@@ -497,44 +488,41 @@ def _example(case: str) -> Point:
     return Point(case=case, dim=2600, samples=3800, times=1.83, bottom=case == "Wigner")
 
 
-ANY_OUTLIER_CLAIM = StatisticalProperty(
-    id="granziol2022/any-outlier",
-    entries=("B15", "B16", "B17", "B24", "B25"),
-    source="Benaych-Georges and Nadakuditi (2011, 2012); Baik and Silverstein (2006); for lemma 5 and theorems 7 "
-    f"and 10 of {PAPER}",
-    passage=KNOWN,
-    statement=r"\lambda_1',\ |\phi_1'^\top \phi_1|^2 \text{ for } \lambda_1 \text{ from 1.6 to 4 thresholds}",
-    says="At any size, shape and strength, the outlier of every random matrix with a spike lies, and points, where "
-    "theory has it.",
-    domain={
-        "case": OneOf(*CASES),
-        "dim": Between(1600, 5000),
-        "samples": Between(1000, 5000),
-        "times": Between(1.6, 4.0),
-        "bottom": OneOf(False, True),
-    },
-    simulate=any_outlier,
-    on_host=TRIDIAGONAL,
-    replicate="one noise matrix with one direction, or three",
-    examples=tuple(map(_example, CASES)),
-    score="ratio",
-    predict=one,
-    margin=0.01,
-    margin_reason="finite size is O(1/P + 1/n), below 0.3 % for whole matrices of 80 rows",
-    rivals={
-        "no broadening": lambda p: p.times**2 / (1 + p.times**2),
-        "twice the broadening": lambda p: (2 + p.times**2) / (1 + p.times**2),
-    },
-    budget=4096,
-    seconds=2.0,
-    quantity="eigenvalue and overlap over theory",
-)
-
-
 CLAIMS = (
     *WIGNER_CLAIMS,
     WISHART_CLAIM,
     *OUTLIERS_CLAIMS,
     OTHER_NOISE_CLAIM,
-    ANY_OUTLIER_CLAIM,
+    StatisticalProperty(
+        id="granziol2022/any-outlier",
+        entries=("B15", "B16", "B17", "B24", "B25"),
+        source="Benaych-Georges and Nadakuditi (2011, 2012); Baik and Silverstein (2006); for lemma 5 and theorems 7 "
+        f"and 10 of {PAPER}",
+        passage=KNOWN,
+        statement=r"\lambda_1',\ |\phi_1'^\top \phi_1|^2 \text{ for } \lambda_1 \text{ from 1.6 to 4 thresholds}",
+        says="At any size, shape and strength, the outlier of every random matrix with a spike lies, and points, where "
+        "theory has it.",
+        domain={
+            "case": OneOf(*CASES),
+            "dim": Between(1600, 5000),
+            "samples": Between(1000, 5000),
+            "times": Between(1.6, 4.0),
+            "bottom": OneOf(False, True),
+        },
+        simulate=any_outlier,
+        on_host=TRIDIAGONAL,
+        replicate="one noise matrix with one direction, or three",
+        examples=tuple(map(_example, CASES)),
+        score="ratio",
+        predict=one,
+        margin=0.01,
+        margin_reason="finite size is O(1/P + 1/n), below 0.3 % for whole matrices of 80 rows",
+        rivals={
+            "no broadening": lambda p: p.times**2 / (1 + p.times**2),
+            "twice the broadening": lambda p: (2 + p.times**2) / (1 + p.times**2),
+        },
+        budget=4096,
+        seconds=2.0,
+        quantity="eigenvalue and overlap over theory",
+    ),
 )

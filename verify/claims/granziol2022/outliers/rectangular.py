@@ -9,7 +9,12 @@ from simulate.matrices import reduced
 from simulate.monte_carlo import Block, Point
 from theory import finite_size, outliers
 from verify.claims.granziol2022 import PAPER
-from verify.claims.granziol2022.outliers.outliers import ABOVE, THEOREM_7, TRIDIAGONAL
+from verify.claims.granziol2022.outliers.outliers import (
+    ABOVE,
+    THEOREM_7,
+    TRIDIAGONAL,
+    theorem_7_as_our_copy_reads,
+)
 from verify.model import (
     Arrays,
     Claim,
@@ -78,12 +83,9 @@ def _eigenvalue(name: str) -> Prediction:
     return lambda p: outlier_of(name, p).eigenvalue
 
 
-def _theorem_7(p: Point) -> float:
+def _theorem_7(p: Point) -> Any:
     """Outlier, threshold and edge as our copy of eq. (16) reads."""
-    q = p.dim / p.samples
-    if p.spike > p.variance * (1 + q):
-        return p.spike + p.variance * p.spike / (p.spike - q * p.variance)
-    return 2 * p.variance * (1 + q)
+    return theorem_7_as_our_copy_reads(p.spike, p.variance, p.dim / p.samples)
 
 
 def _finite_wishart_edge(p: Point) -> Any:

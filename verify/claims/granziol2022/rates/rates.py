@@ -7,11 +7,13 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, Point
 from simulate.training import optimisers
 from theory import adaptive_rates, batch_hessian, finite_size, learning_rates
+from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.outliers import TRIDIAGONAL, noise_of_batch, scale, theorem_4
 from verify.model import (
@@ -136,20 +138,17 @@ def _over_edge(p: Point) -> Any:
     return adaptive_rates.outlier_over_edge(p.eigenvalue, **noise_of_batch(p))
 
 
-def adaptive_rates_of_batches(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def adaptive_rates_of_batches(rng: Generator, point: Point, _: str) -> Arrays:
     """Rate that an edge of the noise of one batch allows, mean over both, and an element's noise over the samples."""
-    found = []
-    for rng in block.streams:
-        samples = populations.symmetric_matrices(rng, point.dataset_size, point.dim)
-        whole = samples.mean(axis=0)
-        values = np.linalg.eigvalsh(samples[: point.batch_size].mean(axis=0) - whole)
-        squares = float(np.vdot(samples, samples) - point.dataset_size * np.vdot(whole, whole))
-        rate = point.preconditioner * (1 / values[-1] - 1 / values[0])
-        found.append([rate, squares / (point.dataset_size - 1)])
-    rates, totals = np.array(found).T
+    samples = populations.symmetric_matrices(rng, point.dataset_size, point.dim)
+    whole = samples.mean(axis=0)
+    values = np.linalg.eigvalsh(samples[: point.batch_size].mean(axis=0) - whole)
+    squares = float(np.vdot(samples, samples) - point.dataset_size * np.vdot(whole, whole))
+    total = squares / (point.dataset_size - 1)
     return {
-        "adaptive": rates,
-        "sigma": np.sqrt(batch_hessian.element_variance(totals / point.dim, dim=point.dim)),
+        "adaptive": point.preconditioner * (1 / values[-1] - 1 / values[0]),
+        "sigma": np.sqrt(batch_hessian.element_variance(total / point.dim, dim=point.dim)),
     }
 
 

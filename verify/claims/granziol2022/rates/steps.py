@@ -262,7 +262,8 @@ BEST_CONSTANTS: dict[str, Any] = {
     "quantity": "contraction per step",
 }
 
-MOMENTUM_CLAIMS = (
+CLAIMS = (
+    *STEP_CLAIMS,
     Identity(
         **BEST_CONSTANTS,
         id="granziol2022/polyak",
@@ -294,5 +295,3 @@ MOMENTUM_CLAIMS = (
         "method diverges.",
     ),
 )
-
-CLAIMS = (*STEP_CLAIMS, *MOMENTUM_CLAIMS)

@@ -9,11 +9,11 @@ import numpy as np
 from simulate import lanczos
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import sample_products
-from simulate.training import grids, rules, stacks, trial_training
+from simulate.training import grids, rules, stacks
 from verify.claims.beyond.networks import total_noise
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.perceptrons import NoisyLabels, noisy_labels
-from verify.claims.trained_networks import DECAY, scheduled, steps_at, training_sets
+from verify.claims.trained_networks import DECAY, batches_of, scheduled, steps_at, training_sets
 from verify.model import (
     Arrays,
     Claim,
@@ -49,12 +49,7 @@ class Course(NamedTuple):
 def course(block: Block, point: Point) -> Course:
     """ReLU perceptrons with biases on small images, trained with momentum 0.9; a share of the labels is drawn anew."""
     drawn = noisy_labels(block, point, point.pixels, point.hidden)
-    batches = [
-        trial_training.CommonBatches(
-            samples=point.samples, size=point.batch_size, seed=int(rng.integers(2**31))
-        )
-        for rng in block.streams
-    ]
+    batches = batches_of(block, point.samples, point.batch_size)
     steps = point.epochs * batches[0].per_epoch
     found = grids.checkpoints(
         stacks.Perceptrons("relu"),
@@ -249,7 +244,8 @@ VARIANCES = Experiment(
     rounding={"later": 1e-4},  # after a training
 )
 
-VARIANCE_CLAIMS = (
+CLAIMS = (
+    *DEGENERACY_CLAIMS,
     Claim(
         id="granziol2022/variance-grows-as-the-rate-falls",
         entries=("B41",),
@@ -275,10 +271,4 @@ VARIANCE_CLAIMS = (
         quantity="logarithm of the growth while the rate falls over that before",
         logarithm="e",
     ),
-)
-
-
-CLAIMS = (
-    *DEGENERACY_CLAIMS,
-    *VARIANCE_CLAIMS,
 )

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import grids, rules, stacks, trial_training
-from verify.claims.trained_networks import perceptrons_drawn, training_sets, vgg_at_start
+from verify.claims import Array
+from verify.claims.trained_networks import classifier_at_start, perceptrons_drawn, training_sets
 
 if TYPE_CHECKING:
     import torch
 
-Array = NDArray[Any]
 
 FACTOR = math.sqrt(2)
 """Ratio of successive tried rates."""
@@ -82,7 +81,7 @@ def convolutional_setting(block: Block, point: Point) -> Trained:
     import torch
 
     (rng,) = block.streams
-    network = vgg_at_start(rng, point, block.device)
+    network = classifier_at_start(rng, point, block.device)
     labels = network.labels.cpu().numpy()
     classes = network.model(network.images[:1]).shape[1]
     own = torch.arange(point.samples, device=block.device)[None]
@@ -152,8 +151,3 @@ def rule_of(name: str) -> rules.Rule:
         "squares, damping 1": rules.Rule(second=0.999, damping=1.0),
     }
     return known[name]
-
-
-def steps_of(size: int, *, samples: int, epochs: int, least: int) -> int:
-    """Number of steps in `epochs` epochs, at least `least`."""
-    return max(least, epochs * (samples // size))

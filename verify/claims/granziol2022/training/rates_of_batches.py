@@ -16,10 +16,9 @@ from verify.claims.granziol2022.training.perceptrons import (
     drawn_setting,
     ladder,
     rule_of,
-    steps_of,
     tried,
 )
-from verify.claims.trained_networks import SINGLE, VGG_16, pass_cost, vgg_layers
+from verify.claims.trained_networks import SINGLE, VGG_16, pass_cost, trained_on_digits, vgg_layers
 from verify.model import (
     OURS,
     Arrays,
@@ -41,7 +40,7 @@ BASE = 0.8
 
 
 def _steps(point: Point, size: int) -> int:
-    return steps_of(size, samples=point.samples, epochs=point.epochs, least=point.least)
+    return max(point.least, point.epochs * (point.samples // size))
 
 
 def rates_of_batches(block: Block, point: Point) -> Arrays:
@@ -74,16 +73,14 @@ def _point(rule: str, noise: float, centres: tuple[float, ...], **changes: Any) 
 
 
 def _experiment(name: str, point: Point, budget: int, seconds: float, tier: Tier) -> Experiment:
-    return Experiment(
+    return trained_on_digits(
         id=f"granziol2022/{name}",
         replicate="one perceptron with 512 images, trained at a ladder of rates at three batch sizes",
         simulate=rates_of_batches,
-        single=SINGLE,
         points=(point,),
         budget=budget,
         seconds=seconds,
         tier=tier,
-        data="digits",
         special="no label is drawn anew",
     )
 
@@ -170,11 +167,10 @@ def rates_at_unit_damping(block: Block, point: Point) -> Arrays:
     }
 
 
-RATES = Experiment(
+RATES = trained_on_digits(
     id="granziol2022/unit-damping",
     replicate="one perceptron with 512 images, trained by five rules at a ladder of rates each",
     simulate=rates_at_unit_damping,
-    single=SINGLE,
     points=(
         Point(
             images="digits", samples=512, noise=0.0, batch_size=128, steps=80, below=3, above=4,
@@ -185,7 +181,6 @@ RATES = Experiment(
     budget=192,
     seconds=8.2,
     tier=Tier.FULL,
-    data="digits",
     special="no label is drawn anew",
 )  # fmt: skip
 
@@ -413,13 +408,6 @@ MIDDLES = {
 }
 
 
-def _observed_point(rule: str, noise: float) -> Point:
-    return Point(
-        rule=rule, noise=noise, images="digits", samples=512, epochs=5, least=200, batch_size=OBSERVED_SIZES,
-        centres=MIDDLES[rule],
-    )  # fmt: skip
-
-
 BY_BATCH_SIZE = Observation(
     id="granziol2022/rates-by-batch-size",
     entries=("B47", "B57"),
@@ -434,7 +422,14 @@ BY_BATCH_SIZE = Observation(
     replicate="one perceptron with 512 images, trained at 26 rates at each batch size",
     simulate=rates_by_batch_size,
     single=SINGLE,
-    points=tuple(_observed_point(rule, noise) for rule in ("sgd", "adam") for noise in (0.0, 0.6)),
+    points=tuple(
+        Point(
+            rule=rule, noise=noise, images="digits", samples=512, epochs=5, least=200, batch_size=OBSERVED_SIZES,
+            centres=centres,
+        )
+        for rule, centres in MIDDLES.items()
+        for noise in (0.0, 0.6)
+    ),
     along="batch_size",
     columns=columns_of(
         {
@@ -451,7 +446,7 @@ BY_BATCH_SIZE = Observation(
     data="digits",
     tier=Tier.FULL,
     axis="batch size",
-)
+)  # fmt: skip
 
 
 # --- a network of the kind of VGG ------------------------------------------------------------------------------

@@ -7,26 +7,25 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from simulate import eigenvalues, objectives, operators
 from simulate.modules import hessian_variance, sample_directions
-from simulate.monte_carlo import Block, Point
+from simulate.monte_carlo import Point
 from simulate.perceptrons import own_direction as measured
 from theory import own_direction
-from verify.claims.beyond.networks import Noise, formulas, law_of, stacked_rows
+from verify.claims.beyond.networks import Noise, formulas, law_of
+from verify.claims.drawn_networks import stacked_rows, stream_by_stream
 from verify.claims.granziol2022 import PAPER
 from verify.claims.trained_networks import (
     SINGLE,
     VGG_16,
     Classifier,
-    lenet_at_start,
+    classifier_at_start,
     pass_cost,
-    vgg_at_start,
     vgg_layers,
 )
 from verify.model import Arrays, Tier
-from verify.model.observation import Column, Cost, Observation, on_a_gpu
+from verify.model.observation import Cost, Observation, columns_of, on_a_gpu
 
 DIRECTIONS = 5
 """Top eigenvectors that the own-direction law and the expansion to second order use."""
@@ -37,19 +36,14 @@ TOLERANCE = 0.01
 BATCHES = 10
 """Batches of each size, as in section 8.2."""
 
-Floats = NDArray[np.float64]
-
 
 # --- batches through training: figures 8 and 9 ---------------------------------------------------------------
 
 
-def batches_through_training(block: Block, point: Point) -> Arrays:
+@stream_by_stream
+def batches_through_training(rng: Generator, point: Point, device: str) -> Arrays:
     """Top eigenvalues of batches next to every prediction for them, at some times of training."""
-    return stacked_rows([_batches_of(rng, point, block.device) for rng in block.streams])
-
-
-def _batches_of(rng: Generator, point: Point, device: str) -> Arrays:
-    network = (vgg_at_start if "stages" in point else lenet_at_start)(rng, point, device)
+    network = classifier_at_start(rng, point, device)
     rows = []
     for checkpoint in network.trained(rng, point, point.done):
         network.moved(checkpoint)
@@ -122,24 +116,30 @@ def _noise(
 
 # --- what is shown ---------------------------------------------------------------------------------------------
 
-BATCH_COLUMNS = (
-    Column(score="loss", heading="loss"),
-    Column(score="full", heading="largest eigenvalue, all images"),
-    Column(score="total", heading="P sigma^2"),
-    Column(score="concentration", heading="noise along v_1 over P sigma^2"),
-    *(
-        Column(score=f"{score} {size}", heading=f"{heading}, B = {size}", ratio=score != "measured")
-        for size in (128, 16)
-        for score, heading in (
-            ("measured", "mean largest eigenvalue of ten batches"),
-            ("theorem_4", "theorem 4"),
-            ("theorem_7_read", "theorem 7 as our copy reads"),
-            ("second_order", "second order in the noise"),
-            ("own", "own directions of the Gauss-Newton matrix, k = 5"),
-        )
-    ),
-    Column(score="off 4, 128", heading="measured less theorem 4, in deviations of the batches, B = 128"),
-    Column(score="off 7, 128", heading="measured less theorem 7, in deviations, B = 128"),
+PREDICTIONS = {
+    "theorem_4": "theorem 4",
+    "theorem_7_read": "theorem 7 as our copy reads",
+    "second_order": "second order in the noise",
+    "own": "own directions of the Gauss-Newton matrix, k = 5",
+}
+BATCH_COLUMNS = columns_of(
+    {
+        "loss": "loss",
+        "full": "largest eigenvalue, all images",
+        "total": "P sigma^2",
+        "concentration": "noise along v_1 over P sigma^2",
+        **{
+            f"{score} {size}": f"{heading}, B = {size}"
+            for size in (128, 16)
+            for score, heading in {
+                "measured": "mean largest eigenvalue of ten batches",
+                **PREDICTIONS,
+            }.items()
+        },
+        "off 4, 128": "measured less theorem 4, in deviations of the batches, B = 128",
+        "off 7, 128": "measured less theorem 7, in deviations, B = 128",
+    },
+    *(f"{score} {size}" for size in (128, 16) for score in PREDICTIONS),
 )
 
 OF_BATCHES: dict[str, Any] = {
