@@ -211,7 +211,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
             "samples": 5,
             "finite_samples": True,
         },
-        "finite, of the shape of its argument": {
+        "activation 'nan' must be finite with its": {
             "activation": Activation("nan", lambda x: np.where(x > 0, math.nan, x), np.cos),
             "samples": 5,
             "finite_samples": True,

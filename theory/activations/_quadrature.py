@@ -470,7 +470,7 @@ def average(name: str, at: Callable[[int], Floats], scale: Callable[[Floats], Fl
             return new
         last = new
     raise ConvergenceError(
-        f"Gaussian averages of activation {name!r} did not settle to {_TOLERANCE:g}: is it smooth?",
+        f"averages of activation {name!r} did not settle to {_TOLERANCE:g}: is it smooth?",
         estimate=last,
     )
 

@@ -25,11 +25,10 @@ from numpy.typing import ArrayLike
 from theory._checks import Floats, closed_form, count, flag, positive, quiet, require, scalar
 from theory._roots import bracketed_root
 from theory.activations import Activation, gaussian_kernels, single
-from theory.activations.gaussian import ConvergenceError, Moments, PiecewiseLinear, real_values
+from theory.activations.gaussian import Moments, PiecewiseLinear, average, elementwise_values
 from theory.rmt.tracy_widom import TracyWidom
 
-_TOLERANCE = 1e-12  # two successive steps agree to this, relative to the mean square
-_STEPS = (0.4, 0.2, 0.1, 0.05, 0.025)
+_TOLERANCE = 1e-12  # what is smaller, relative to the mean square, is rounding
 _NEGLIGIBLE = 42.0  # exp(-42) is 6e-19
 _NODES = 20_000
 _MODERATE = 100.0  # largest ratio of two sizes at which so many nodes resolve what is near the edge
@@ -85,9 +84,13 @@ def batch_norm_moments(
     >>> batch_norm_moments("tanh", samples=2, finite_samples=True).q_hat_st  # -tanh(1)^2
     -0.580025...
     """
-    samples = count("samples", samples, 2)
-    exact = flag("finite_samples", finite_samples)
-    return _moments(single(activation), samples, exact)
+    t, phi = count("samples", samples, 2), single(activation)
+    kernels = gaussian_kernels(phi)
+    if flag("finite_samples", finite_samples) and not isinstance(kernels, PiecewiseLinear):
+        return _sphere(phi, t - 1)
+    correlation = -1 / (t - 1)
+    own, shared, _ = kernels.value(1.0, correlation, 1 - correlation)
+    return BatchNormMoments(own, shared)
 
 
 @closed_form
@@ -140,11 +143,8 @@ def batch_norm_bound(
     >>> round(2 * math.pi * batch_norm_bound("relu", width=1000, samples=10**9), 3)
     1000.0
     """
-    samples = count("samples", samples, 2)
-    exact = flag("finite_samples", finite_samples)
     scale = _units("width_ratio", width_ratio, width)
-    moments = _moments(single(activation), samples, exact)
-    return scale * _mean_square_of_mean(moments, samples)
+    return scale * _mean_square_of_mean(activation, samples, finite_samples)
 
 
 @closed_form
@@ -194,16 +194,13 @@ def batch_norm_largest(
     >>> round(batch_norm_largest("relu", **setting) - batch_norm_bound("relu", **setting), 4)
     1.5113
     """
-    samples = count("samples", samples, 2)
     hidden = _units("width_ratio", width_ratio, width)
     inputs = _units("input_ratio", input_ratio, width)
     phi = single(activation)
-    kernels = gaussian_kernels(phi)
-    value, slope = kernels.value(1.0, 0.0, 1.0), kernels.derivative(1.0, 0.0, 1.0)
+    value, slope, turn = _at_independent_inputs(phi)
     require(value.overlap > 0, "activation", "of a mean other than 0 at unit variance", phi.name)
-    turn = kernels.curvature(1.0, 0.0, 1.0)
-    spike = hidden * _mean_square_of_mean(_moments(phi, samples, True), samples)
-    first = inputs / samples * max(slope.gap - turn, 0.0)
+    spike = hidden * _mean_square_of_mean(phi, samples, finite_samples=True)
+    first = inputs / int(samples) * max(slope.gap - turn, 0.0)
     return spike + 1 + value.gap + hidden / inputs * turn / 2 + first
 
 
@@ -267,11 +264,9 @@ def batch_norm_largest_odd(
         near = max(units, t) <= _MODERATE * min(units, t)
         require(near, name, "such that sizes differ by factors of at most 100", argument)
     phi = single(activation)
-    kernels = gaussian_kernels(phi)
-    value, slope = kernels.value(1.0, 0.0, 1.0), kernels.derivative(1.0, 0.0, 1.0)
+    value, slope, turn = _at_independent_inputs(phi)
     scale = value.moment
-    even = max(value.overlap, kernels.curvature(1.0, 0.0, 1.0))
-    require(even <= _TOLERANCE * scale, "activation", "odd", phi.name)
+    require(max(value.overlap, turn) <= _TOLERANCE * scale, "activation", "odd", phi.name)
     require(slope.overlap > _TOLERANCE * scale, "activation", "with a linear part", phi.name)
     linear = min(slope.overlap / scale, 1.0)
     population, share = _population(linear, 1 - linear, hidden / inputs)
@@ -312,19 +307,18 @@ def _units(name: str, ratio: ArrayLike, width: int) -> float:
     return scalar(name, ratio, positive) * count("width", width)
 
 
-def _moments(phi: Activation, samples: int, exact: bool) -> BatchNormMoments:
+def _at_independent_inputs(phi: Activation) -> tuple[Moments, Moments, float]:
+    """Moments of the activation and of its slope, and the overlap of its curvature, at unit variance."""
     kernels = gaussian_kernels(phi)
-    if exact and not isinstance(kernels, PiecewiseLinear):
-        return _sphere(phi, samples - 1)
-    correlation = -1 / (samples - 1)
-    found: Moments = kernels.value(1.0, correlation, 1 - correlation)
-    return BatchNormMoments(float(found.moment), float(found.overlap))
+    pair = 1.0, 0.0, 1.0
+    return kernels.value(*pair), kernels.derivative(*pair), kernels.curvature(*pair)
 
 
-def _mean_square_of_mean(moments: BatchNormMoments, samples: int) -> float:
+def _mean_square_of_mean(activation: str | Activation, samples: int, finite_samples: bool) -> float:
     """Mean square of the average of the activation over all samples; never negative but by rounding."""
-    t = samples
-    return max((t - 1) / t * moments.q_hat_st + moments.q_hat_t / t, 0.0)
+    own, shared = batch_norm_moments(activation, samples=samples, finite_samples=finite_samples)
+    t = int(samples)
+    return max((t - 1) / t * shared + own / t, 0.0)
 
 
 # --- the sphere ----------------------------------------------------------------------------------------------
@@ -338,29 +332,27 @@ def _sphere(phi: Activation, dim: int) -> BatchNormMoments:
     analytic activation: its step is halved until two results agree.
     """
     require(not phi.kinks, "activation", "smooth or a (leaky) ReLU on a sphere", phi.name)
-    last: Floats | None = None
-    for step in _STEPS:
-        new = _trapezoid(phi, dim, step)
-        require(np.isfinite(new), "activation", "such that its averages do not overflow", phi.name)
-        if last is not None and np.all(np.abs(new - last) <= _TOLERANCE * new[0]):
-            return BatchNormMoments(*new.tolist())
-        last = new
-    raise ConvergenceError(
-        f"averages of activation {phi.name!r} over a sphere did not settle to {_TOLERANCE:g}: is it smooth?",
-        estimate=last,
-    )
+
+    def at(level: int) -> Floats:
+        found = _trapezoid(phi, dim, 0.4 / 2**level)
+        require(np.isfinite(found), "activation", "such that its averages do not overflow", phi.name)
+        return found
+
+    # an overlap may vanish: it is measured against the mean square
+    return BatchNormMoments(*average(phi.name, at, lambda x: x[:1]).tolist())
 
 
 def _trapezoid(phi: Activation, dim: int, step: float) -> Floats:
     x, weights, rest = _coordinate(dim, step)
-    y = _values(phi, x)
+    y = elementwise_values(phi.name, phi.function, x)
     moment = float(weights @ y**2)
     if dim == 1:
         return np.array([moment, weights @ (y * y[::-1])])
     z, inner, _ = _coordinate(dim - 1, step)
     sine = math.sqrt(1 + 1 / dim)  # of the angle, times the ratio of the two radii
     conditional = [
-        inner @ _values(phi, s * z - c / dim) for c, s in zip(x, (sine * rest).tolist(), strict=True)
+        inner @ elementwise_values(phi.name, phi.function, s * z - c / dim)
+        for c, s in zip(x, (sine * rest).tolist(), strict=True)
     ]
     return np.array([moment, weights @ (y * np.array(conditional))])
 
@@ -383,10 +375,3 @@ def _coordinate(dim: int, step: float) -> tuple[Floats, Floats, Floats]:
     # by logarithms: a power of cosh overflows in many dimensions
     density = np.exp(-(dim - 1) * log_cosh)
     return root * np.tanh(w), density / density.sum(), 1 / np.cosh(w)
-
-
-def _values(phi: Activation, x: Floats) -> Floats:
-    y = real_values(phi.name, phi.function, x)
-    finite = y.shape == x.shape and bool(np.isfinite(y).all())
-    require(finite, "activation", "finite, of the shape of its argument", phi.name)
-    return y
