@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -117,7 +117,7 @@ def mean_subtracted_statistics(
     if size.samples == 1:
         return MeanSubtractedStatistics(0.0, 0.0, 0.0)
     t, c, ratio = size.samples, size.outputs, size.width / size.samples
-    c1, c2 = _constants(network, c)
+    c1, c2 = map(float, _constants(network, c, c))
     spike = network.alpha * network.kappas().difference
     return network.finite(
         MeanSubtractedStatistics(
@@ -225,17 +225,20 @@ def fluctuation_constants(
     FluctuationConstants(c1=4.666666666666667, c2=14.0)
     """
     network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
-    return _constants(network, count("outputs", outputs))
+    c = count("outputs", outputs)
+    return network.finite(FluctuationConstants(*map(float, _constants(network, c, c))))
 
 
 @quiet
-def _constants(network: Network, outputs: int) -> FluctuationConstants:
+def _constants(network: Network, first: Any, second: Any) -> tuple[Any, Any]:
+    """c1 and c2 for outputs over deviations of these sums Q_1 and Q_2; both are C for outputs as they are."""
     difference = network.kappas().difference
     if difference == 0:
-        return FluctuationConstants(0.0, 0.0)
-    same, other = entry_variances(network)
-    one = same + (outputs - 1) * other
-    return network.finite(FluctuationConstants(one / network.alpha / difference, outputs * one))
+        return 0.0 * first, 0.0 * first
+    same, other = network.finite(entry_variances(network))
+    # (Q_1^2 - Q_2) / Q_1 without squares of what may be large
+    per_first = second / first * same + np.maximum(first - second / first, 0.0) * other
+    return per_first / network.alpha / difference, first * per_first
 
 
 @quiet
@@ -433,7 +436,7 @@ def batch_normalised_statistics(
     [0.00229, 3.22513, 121.48117]
     """
     network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
-    size = Size(network, width, _several(samples), outputs, finite_width)
+    size = Size(network, width, count("samples", samples, 2), outputs, finite_width)
     require((q1 is None) == (q2 is None), "q2", "given if and only if q1 is", q2)
     if q1 is None or q2 is None:
         _require_variation(network)
@@ -444,7 +447,7 @@ def batch_normalised_statistics(
     else:
         first, second = _sums(q1, q2, size.outputs)
     ratio, spike = size.width / size.samples, network.alpha * network.kappas().difference
-    c1, c2 = _normalised_constants(network, first, second)
+    c1, c2 = _constants(network, first, second)
     return BatchNormalisedStatistics(
         (1 - 1 / size.samples) * first * (size.gap / size.parameters),
         ratio * spike * (second / first) + c1,
@@ -498,7 +501,7 @@ def batch_normalised_constants(
     """
     network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
     first, second = _sums(q1, q2, count("outputs", outputs))
-    return _normalised_constants(network, first, second)
+    return BatchNormalisedConstants(*_constants(network, first, second))
 
 
 @quiet
@@ -548,24 +551,13 @@ def deviation_share(
     [2.0, 1.102, 1.929]
     """
     network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
-    m, t = count("width", width), _several(samples)
+    m, t = count("width", width), count("samples", samples, 2)
     _require_variation(network)
     # in deeper networks the covariance of the noise is known only if no slope fluctuates
     short = network.depth <= 3 or not any(network.moments.backward_gap)
     require(short, "depth", "at most 3 unless all layers are linear", depth)
     overlap = network.finite(deviation_overlap(network))
     return (1 + overlap / m * (t - 2)) / (t - 1)
-
-
-def _normalised_constants(network: Network, first: Floats, second: Floats) -> BatchNormalisedConstants:
-    difference = network.kappas().difference
-    if difference == 0:
-        return BatchNormalisedConstants(0.0 * first, 0.0 * first)
-    same, other = entry_variances(network)
-    # (Q_1^2 - Q_2) / Q_1 without squares of what may be large
-    per_first = second / first * same + np.maximum(first - second / first, 0.0) * other
-    network.finite((same, other))
-    return BatchNormalisedConstants(per_first / network.alpha / difference, first * per_first)
 
 
 def _limit(network: Network) -> float:
@@ -578,12 +570,6 @@ def _sums(q1: ArrayLike, q2: ArrayLike, outputs: int) -> tuple[Floats, Floats]:
     within = (1 / outputs * (1 - _ROUNDING) <= relative) & (relative <= 1 + _ROUNDING)
     require(within, "q2", f"between q1^2/{outputs} and q1^2", q2)
     return first, second
-
-
-def _several(samples: int) -> int:
-    several = count("samples", samples)
-    require(several > 1, "samples", "an integer >= 2", samples)
-    return several
 
 
 def _require_variation(network: Network) -> None:
