@@ -204,7 +204,7 @@ def batch_eigenvalues(statistics: OwnDirections, batches: ArrayLike) -> Floats:
     [2.0]
     """
     instance("statistics", statistics, OwnDirections, "the result of own_directions")
-    return _Equation(statistics, _batches(batches, statistics.samples)).roots()
+    return _roots(statistics, _batches(batches, statistics.samples))
 
 
 class BatchBounds(NamedTuple):
@@ -294,8 +294,7 @@ def expected_eigenvalue(statistics: OwnDirections, batches: ArrayLike) -> Floats
         centred = off - off.mean(axis=0)
         solve: Any = np.linalg.lstsq
         slopes = solve(centred, values - values.mean(), rcond=1e-9)[0]
-    mean: Floats = np.asarray(values.mean() - off.mean(axis=0) @ slopes, dtype=np.float64)
-    return mean[()]
+    return values.mean() - off.mean(axis=0) @ slopes
 
 
 def _own_blocks(a: Floats, tops: Floats, alpha: Floats, inside: Floats) -> tuple[Floats, Floats]:
@@ -309,60 +308,55 @@ def _own_blocks(a: Floats, tops: Floats, alpha: Floats, inside: Floats) -> tuple
     return np.where(there[:, None], coupling, 0.0), np.where(there, own, 0.0)
 
 
-class _Equation:
-    """lambda = lambda_max(F_S(lambda)) for batches of one size, all solved at once."""
+def _roots(statistics: OwnDirections, batches: Indices) -> Floats:
+    """Solve lambda = lambda_max(F_S(lambda)) for batches of one size, all at once."""
+    size = batches.shape[1]
+    x = (statistics.samples - size) / (size * statistics.samples)
+    unit = statistics.eigenvalue
+    base = statistics.projected[batches].mean(axis=1)
+    rest = x * (1 - 1 / size) * statistics.rest[batches].mean(axis=1)
+    # the root, since the coupling enters twice
+    coupling = math.sqrt(x / size) * statistics.coupling[batches]
+    own = x * statistics.own[batches]
+    shift = statistics.background * (1 - x)
+    spread = x * (1 - 1 / size) * statistics.spread
 
-    def __init__(self, statistics: OwnDirections, batches: Indices) -> None:
-        size = batches.shape[1]
-        x = (statistics.samples - size) / (size * statistics.samples)
-        self._unit = statistics.eigenvalue
-        strongest = max(np.abs(statistics.coupling).max(), np.abs(statistics.own).max())
-        self._scale = self._unit + float(strongest)
-        self._base = statistics.projected[batches].mean(axis=1)
-        self._rest = x * (1 - 1 / size) * statistics.rest[batches].mean(axis=1)
-        # the root, since the coupling enters twice
-        self._coupling = math.sqrt(x / size) * statistics.coupling[batches]
-        self._own = x * statistics.own[batches]
-        self._shift = statistics.background * (1 - x)
-        self._spread = x * (1 - 1 / size) * statistics.spread
-
-    def roots(self) -> Floats:
-        # lambda = max(x d_i, 0) + Q(lambda), below which nothing is a solution
-        heaviest = np.maximum(self._own.max(axis=1), 0.0)
-        low = self._shift + (heaviest + np.sqrt(heaviest**2 + 4 * self._spread)) / 2
-        at = low + self._scale
-        # F decreases: whatever it is at `at`, the root does not lie above both
-        found = self._largest(at)
-        high: Floats = np.maximum(at, found)
-        middle: Floats = low + (high - low) / 2
-        for _ in range(_STEPS):
-            if (high - low <= _TOLERANCE * np.maximum(high, self._unit)).all():
-                break
-            last, at, before, length = at, middle, found, high - low
-            found = self._largest(at)
-            above = found > at
-            low, high = (
-                np.where(above, at, np.maximum(low, np.minimum(found, at))),
-                np.where(above, np.minimum(high, found), at),
-            )
-            # the secant, where it lies between the bounds and these have come closer by a quarter
-            with np.errstate(divide="ignore", invalid="ignore"):
-                secant = at - (found - at) * (at - last) / ((found - at) - (before - last))
-            use = (low < secant) & (secant < high) & (high - low <= 0.75 * length)
-            middle = np.where(use, secant, low + (high - low) / 2)
-        # one more step costs nothing where F is steep and is exact where it is flat, as at B = N
-        return np.clip(self._largest(low + (high - low) / 2), low, high)
-
-    def _largest(self, at: Floats) -> Floats:
+    def largest(at: Floats) -> Floats:
         # above the poles both gaps are positive, but for rounding next to one
         least = _ROUNDOFF * at
-        above = at - self._shift
-        above = above - self._spread / np.maximum(above, least)
-        gaps = np.maximum(above[:, None] - self._own, least[:, None])
-        matrices = self._base + self._rest / np.maximum(above, least)[:, None, None]
-        matrices += (self._coupling / gaps[:, :, None]).mT @ self._coupling
-        values = np.asarray(np.linalg.eigvalsh(matrices), dtype=np.float64)
-        return values[:, -1]
+        above = at - shift
+        above = above - spread / np.maximum(above, least)
+        gaps = np.maximum(above[:, None] - own, least[:, None])
+        matrices = base + rest / np.maximum(above, least)[:, None, None]
+        matrices += (coupling / gaps[:, :, None]).mT @ coupling
+        return np.asarray(np.linalg.eigvalsh(matrices)[:, -1], dtype=np.float64)
+
+    # lambda = max(x d_i, 0) + Q(lambda), below which nothing is a solution
+    heaviest = np.maximum(own.max(axis=1), 0.0)
+    low = shift + (heaviest + np.sqrt(heaviest**2 + 4 * spread)) / 2
+    strongest = max(np.abs(statistics.coupling).max(), np.abs(statistics.own).max())
+    at = low + (unit + float(strongest))
+    # F decreases: whatever it is at `at`, the root does not lie above both
+    found = largest(at)
+    high: Floats = np.maximum(at, found)
+    middle: Floats = low + (high - low) / 2
+    for _ in range(_STEPS):
+        if (high - low <= _TOLERANCE * np.maximum(high, unit)).all():
+            break
+        last, at, before, length = at, middle, found, high - low
+        found = largest(at)
+        above = found > at
+        low, high = (
+            np.where(above, at, np.maximum(low, np.minimum(found, at))),
+            np.where(above, np.minimum(high, found), at),
+        )
+        # the secant, where it lies between the bounds and these have come closer by a quarter
+        with np.errstate(divide="ignore", invalid="ignore"):
+            secant = at - (found - at) * (at - last) / ((found - at) - (before - last))
+        use = (low < secant) & (secant < high) & (high - low <= 0.75 * length)
+        middle = np.where(use, secant, low + (high - low) / 2)
+    # one more step costs nothing where F is steep and is exact where it is flat, as at B = N
+    return np.clip(largest(low + (high - low) / 2), low, high)
 
 
 def _batches(batches: ArrayLike, samples: int) -> Indices:

@@ -77,6 +77,7 @@ from theory.fisher._wide import (
     Network,
     Size,
     differentiable,
+    kernel_sums,
     parameter_count,
     rank_bound,
 )
@@ -497,10 +498,8 @@ def tangent_kernel(
     moments = propagate(
         activations, weight_variance=drawn.weight, bias_variance=drawn.bias, input_overlap=input_overlap
     )
-    passed = map(drawn.through, moments.q_hat_t, moments.q_hat_st, moments.forward_gap)
-    layer_rows = zip(moments.q_tilde_t, moments.q_tilde_st, moments.backward_gap, passed, strict=True)
-    terms = [(t * q, ts * qs, t * d + e * qs) for t, ts, e, (q, qs, d) in layer_rows]
-    kernel = TangentKernel(*(float(sum(x)) for x in zip(*terms, strict=True)))
+    forward = map(drawn.through, moments.q_hat_t, moments.q_hat_st, moments.forward_gap)
+    kernel = TangentKernel(*kernel_sums(moments, forward, [1.0] * depth))
     drawn.require_moderate(np.isfinite(kernel))
     return kernel
 

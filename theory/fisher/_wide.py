@@ -6,7 +6,7 @@ And how the entries of its Gram matrix fluctuate between samples, to leading ord
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -58,20 +58,8 @@ class Network:
 
     def kappas(self) -> Kappas:
         m = self.moments
-        rows = zip(
-            self.weights.tolist(),
-            m.q_tilde_t,
-            m.q_tilde_st,
-            m.backward_gap,
-            m.q_hat_t,
-            m.q_hat_st,
-            m.forward_gap,
-            strict=True,
-        )
-        # w (t h - t' h') = w [t (h - h') + (t - t') h']: nothing is subtracted
-        terms = [(w * t * h, w * ts * hs, w * (t * dh + e * hs)) for w, t, ts, e, h, hs, dh in rows]
-        kappa1, kappa2, difference = (float(sum(x)) for x in zip(*terms, strict=True))
-        return self.finite(Kappas(self.alpha, kappa1, kappa2, difference))
+        forward = zip(m.q_hat_t, m.q_hat_st, m.forward_gap, strict=True)
+        return self.finite(Kappas(self.alpha, *kernel_sums(m, forward, self.weights.tolist())))
 
     def finite(self, found: R) -> R:
         """`found`, a number or several; refused if one of them overflows."""
@@ -79,6 +67,14 @@ class Network:
         moderate = math.isfinite(given) if isinstance(given, float) else all(map(math.isfinite, given))
         self.drawn.require_moderate(moderate, by_bias=False)
         return found
+
+
+def kernel_sums(m: Propagation, forward: Iterable[tuple[Any, ...]], weights: Sequence[float]) -> list[float]:
+    """Weighted sums over the layers of backward times forward moments: of one input, of two, and their difference."""
+    rows = zip(weights, m.q_tilde_t, m.q_tilde_st, m.backward_gap, forward, strict=True)
+    # w (t h - t' h') = w [t (h - h') + (t - t') h']: nothing is subtracted
+    terms = [(w * t * h, w * ts * hs, w * (t * dh + e * hs)) for w, t, ts, e, (h, hs, dh) in rows]
+    return [float(sum(x)) for x in zip(*terms, strict=True)]
 
 
 class Size:

@@ -262,9 +262,14 @@ def finite_sample_excess(
     >>> finite_sample_excess(2.0, [2.0, 20.0, 1e9], dim=50, sigma_c=1.0, sigma_e=2.0).round(4)
     array([1.9069, 5.5344, 5.7544])
     """
-    g, own = _at_least_one("gamma", gamma), _at_least_one("separate_gamma", separate_gamma)
     c, e = _both_scales(sigma_c, sigma_e)
-    g, own, d, c, e = together(gamma=g, separate_gamma=own, dim=(whole, dim), sigma_c=c, sigma_e=e)
+    g, own, d, c, e = together(
+        gamma=(_at_least_one, gamma),
+        separate_gamma=(_at_least_one, separate_gamma),
+        dim=(whole, dim),
+        sigma_c=c,
+        sigma_e=e,
+    )
     require(own >= g * (1.0 - 1e-12), "separate_gamma", "at least gamma", separate_gamma)
     largest = np.maximum(c, e)
     cc, ee = np.square(c / largest), np.square(e / largest)
@@ -283,9 +288,8 @@ def _at_least_one(name: str, value: ArrayLike) -> Floats:
 
 
 def _model(gamma: ArrayLike, dim: ArrayLike, sigma_c: ArrayLike, sigma_e: ArrayLike) -> tuple[Floats, ...]:
-    g = _at_least_one("gamma", gamma)
     c, e = _both_scales(sigma_c, sigma_e)
-    return together(gamma=g, dim=(whole, dim), sigma_c=c, sigma_e=e)
+    return together(gamma=(_at_least_one, gamma), dim=(whole, dim), sigma_c=c, sigma_e=e)
 
 
 def _both_scales(sigma_c: ArrayLike, sigma_e: ArrayLike) -> tuple[Floats, Floats]:
@@ -577,12 +581,10 @@ def squared_gradient_norm(
     >>> squared_gradient_norm(uniform, uniform, squared_error=0.75, samples=300, **size)
     np.float64(1.0)
     """
-    distance = _distance(mean_probability, prior)
-    error = within("squared_error", squared_error, 0.0, 2.0)
     c, e = _both_scales(sigma_c, sigma_e)
     distance, error, d, c, e, n = together(
-        mean_probability=distance,
-        squared_error=error,
+        mean_probability=_distance(mean_probability, prior),
+        squared_error=within("squared_error", squared_error, 0.0, 2.0),
         dim=(whole, dim),
         sigma_c=c,
         sigma_e=e,

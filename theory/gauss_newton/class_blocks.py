@@ -21,7 +21,8 @@ equal shows in E a^2 alone, so in samples that are not many more than dimensions
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -114,10 +115,10 @@ def output_ratio(classes: int, *, logit_std: float, dim: int, samples: int) -> f
     d, n = count("dim", dim), count("samples", samples)
     s = scalar("logit_std", logit_std, finite)
     require(0 <= s <= _WIDEST, "logit_std", f"in [0, {_WIDEST:g}]", logit_std)
-    p = _Softmax(c, s)
-    own = p.mean(2) - 2 * p.mean(3) + p.mean(4)
-    squares = [(d + 2) * p.mean(2, 2) + (n - 1) * p.mean(1, 1) ** 2]
-    squares.append((d + 2) * own + (n - 1) * ((c - 1) * p.mean(1, 1)) ** 2)
+    mean = _softmax_moments(c, s)
+    own = mean(2) - 2 * mean(3) + mean(4)
+    squares = [(d + 2) * mean(2, 2) + (n - 1) * mean(1, 1) ** 2]
+    squares.append((d + 2) * own + (n - 1) * ((c - 1) * mean(1, 1)) ** 2)
     return float(np.sqrt(squares[0] / squares[1]))
 
 
@@ -174,41 +175,30 @@ def hidden_ratio(classes: int, *, dim: int, samples: int, centred: bool) -> floa
 
 
 @lru_cache(maxsize=2)  # a curve over dimensions or samples asks for the same one at every point
-class _Softmax:
-    """Moments of the softmax of C independent normal logits.
+def _softmax_moments(classes: int, std: float) -> Callable[..., float]:
+    """Return E p_1^a p_2^b of the softmax of C independent normal logits, as a function of a and b.
 
     With S the sum of the exponentials, S^-k is the integral of t^(k-1) e^(-tS)/(k-1)!, so that logits separate: the
     mean of p_1^a p_2^b is that of t^(a+b-1)/(a+b-1)! f_a f_b f_0^(C-2) with f_k(t) = E e^(kz) exp(-t e^z).
     """
+    steps = np.linspace(-_REACH, _REACH, _NODES)
+    centre, spread = -float(np.log(classes)), std * _REACH + 4.0
+    times = np.linspace(centre - spread - 12.0, centre + spread, _NODES)
+    # exp(-exp(700)) is zero already, and exp(710) would overflow
+    decays: Floats = np.exp(np.minimum(times[:, None] + std * steps, 700.0))
+    weights = -(steps**2) / 2 - np.log(2 * np.pi) / 2 + np.log(steps[1] - steps[0])
 
-    def __init__(self, classes: int, std: float) -> None:
-        self._classes, self._std = classes, std
-        self._logs: dict[int, Floats] = {}
-        self._steps = np.linspace(-_REACH, _REACH, _NODES)
-        centre, spread = -float(np.log(classes)), std * _REACH + 4.0
-        self._times: Floats = np.linspace(centre - spread - 12.0, centre + spread, _NODES)
-        # exp(-exp(700)) is zero already, and exp(710) would overflow
-        self._decays: Floats = np.exp(np.minimum(self._times[:, None] + std * self._steps, 700.0))
+    @cache
+    def log(order: int) -> Floats:
+        return _logsumexp(order * (std * steps) + weights - decays)
 
-    def mean(self, first: int, second: int = 0) -> float:
-        """E p_1^first p_2^second."""
-        order = first + second
-        others = self._classes - (1 if second == 0 else 2)
-        logs: Floats = (
-            order * self._times
-            - float(np.log(np.arange(1, order)).sum())
-            + self._log(first)
-            + others * self._log(0)
-        )
-        logs += self._log(second) if second else 0.0
-        return float(np.exp(_logsumexp(logs) + np.log(self._times[1] - self._times[0])))
+    def mean(first: int, second: int = 0) -> float:
+        order, others = first + second, classes - (1 if second == 0 else 2)
+        logs = order * times - float(np.log(np.arange(1, order)).sum()) + log(first) + others * log(0)
+        logs += log(second) if second else 0.0
+        return float(np.exp(_logsumexp(logs) + np.log(times[1] - times[0])))
 
-    def _log(self, order: int) -> Floats:
-        if order not in self._logs:
-            z = self._std * self._steps
-            weights = -(self._steps**2) / 2 - np.log(2 * np.pi) / 2 + np.log(self._steps[1] - self._steps[0])
-            self._logs[order] = _logsumexp(order * z + weights - self._decays)
-        return self._logs[order]
+    return mean
 
 
 def _logsumexp(rows: Floats) -> Floats:

@@ -108,15 +108,11 @@ def square_root_rule(
     >>> square_root_rule(4.0, rate=0.001, momentum=0.9, second=0.99, damping=1e-8)
     AdamSetting(rate=0.002, momentum=0.6, second=0.96, damping=5e-09)
     """
-    k = scalar("growth", growth, positive)
-    eta, eps = scalar("rate", rate, positive), scalar("damping", damping, nonnegative)
-    scaled: list[float] = []
-    for name, share in (("momentum", momentum), ("second", second)):
-        beta = 1 - k * (1 - scalar(name, within(name, share, 0, 1)))
-        require(beta >= 0, name, "at least 1 - 1/growth", share)
-        scaled.append(round(beta, 15))
-    first, last = scaled
-    return AdamSetting(eta * k**0.5, first, last, eps / k**0.5)
+    k, own = scalar("growth", growth, positive), _checked(rate, momentum, second, damping)
+    first, last = (1 - k * (1 - beta) for beta in (own.momentum, own.second))
+    require(first >= 0, "momentum", "at least 1 - 1/growth", momentum)
+    require(last >= 0, "second", "at least 1 - 1/growth", second)
+    return AdamSetting(own.rate * k**0.5, round(first, 15), round(last, 15), own.damping / k**0.5)
 
 
 @closed_form
@@ -183,13 +179,10 @@ def adam_moments(
     (0.4493, 0.2019)
     """
     x0, h = np.float64(scalar("start", start, finite)), np.float64(scalar("curvature", curvature, finite))
-    eta, eps = scalar("rate", rate, positive), scalar("damping", damping, nonnegative)
-    c1, c2 = (
-        1 - scalar(name, within(name, share, 0, 1))
-        for name, share in (("momentum", momentum), ("second", second))
-    )
-    for name, c, share in (("momentum", c1, momentum), ("second", c2, second)):
-        require(c > 0, name, "below 1", share)
+    eta, first, last, eps = _checked(rate, momentum, second, damping)
+    require(first < 1, "momentum", "below 1", momentum)
+    require(last < 1, "second", "below 1", second)
+    c1, c2 = 1 - first, 1 - last
     spread = positive("noise", noise)
     require(spread.shape == (2,), "noise", "two numbers", noise)
     require(np.shape(steps) == (2,), "steps", "two numbers", steps)
@@ -254,7 +247,7 @@ def half_life(second: ArrayLike, *, batch_size: ArrayLike) -> Floats:
     >>> half_life([0.5, 0.25], batch_size=8)
     array([8., 4.])
     """
-    beta, size = _averages(second, positive("batch_size", batch_size))
+    beta, size = together(second=(_decay, second), batch_size=(positive, batch_size))
     return size * (np.log(2) / -np.log(beta))
 
 
@@ -288,7 +281,7 @@ def same_half_life(second: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike
     array([0.9   , 0.6561])
     """
     beta, size, known = together(
-        second=_averages(second, np.float64(1))[0],
+        second=(_decay, second),
         batch_size=(positive, batch_size),
         known=(positive, known),
     )
@@ -459,10 +452,17 @@ def adaptive_edge(rate: ArrayLike, *, momentum: ArrayLike) -> Floats:
     return (2 + 2 * beta) / (1 - beta) / eta
 
 
-def _averages(second: ArrayLike, size: ArrayLike) -> tuple[Floats, ...]:
-    beta = within("second", second, 0, 1)
-    require((beta > 0) & (beta < 1), "second", "above 0 and below 1", second)
-    return together(second=beta, batch_size=np.asarray(size))
+def _checked(rate: float, momentum: float, second: float, damping: float) -> AdamSetting:
+    first, last = (
+        scalar(name, within(name, beta, 0, 1)) for name, beta in (("momentum", momentum), ("second", second))
+    )
+    return AdamSetting(scalar("rate", rate, positive), first, last, scalar("damping", damping, nonnegative))
+
+
+def _decay(name: str, value: ArrayLike) -> Floats:
+    beta = within(name, value, 0, 1)
+    require((beta > 0) & (beta < 1), name, "above 0 and below 1", value)
+    return beta
 
 
 def _signs(gradient: ArrayLike, hessian: ArrayLike, noise: ArrayLike) -> tuple[Floats, Floats, Floats]:

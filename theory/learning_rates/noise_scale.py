@@ -313,9 +313,7 @@ def interpolating_rate(
     require(size >= 1, "batch_size", "at least 1", batch_size)
     beta, top, bottom = _spectrum(squared_norm, largest, smallest)
     critical = critical_batch_size(squared_norm, largest=largest, smallest=smallest)
-    size, critical, beta, top, bottom = together(
-        batch_size=size, critical=critical, squared_norm=beta, largest=top, smallest=bottom
-    )
+    size, _ = together(batch_size=size, squared_norm=beta)
     # numerators and denominators over m, so that a large m does not overflow
     rest = 1 - 1 / size
     below, above = 1 / (beta / size + rest * bottom), 2 / (beta / size + rest * (top + bottom))
