@@ -99,4 +99,4 @@ def test_the_claim_is_judged_in_the_smoke_tier(house: Path) -> None:
 
 def test_all_that_is_asked_of_a_claim_holds(printed: str) -> None:
     """Admission with all others, the family of intervals, mutants told apart, a home on the map."""
-    assert int(re.findall(r"(\d+) passed", printed)[0]) == 4
+    assert "\n4 passed" in printed

@@ -217,18 +217,7 @@ def _threads() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_threads")
 def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    words = [
-        "--samples",
-        "5",
-        "--repeats",
-        "2",
-        "--device",
-        "auto",
-        "--only",
-        "gauss-newton",
-        "--only",
-        "hessian",
-    ]
+    words = ["--samples=5", "--repeats=2", "--device=auto", "--only=gauss-newton", "--only=hessian"]
     assert command.main(words) == 0
     told = capsys.readouterr().out
     assert "LeNet-300-100 on 5 digits, float32" in told
