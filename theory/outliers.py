@@ -21,7 +21,7 @@ gap = |spike| - threshold: the outlier leaves the bulk with slope zero, and the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -214,8 +214,7 @@ def information_plus_noise(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLik
     """
     spike, q, variance, root, edge = _rectangular(spike, q, variance)
     threshold = root * variance
-    top = _outlier(spike, threshold=threshold, edge=edge, strength=spike, radius=threshold)
-    return replace(top, overlap=top.overlap / (1 + root * (threshold / np.where(top.visible, spike, 1.0))))
+    return _outlier(spike, threshold=threshold, edge=edge, strength=spike, radius=threshold, other=root)
 
 
 def spiked_covariance(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> Outlier:
@@ -345,11 +344,12 @@ def _outlier(
     edge: Floats,
     strength: Floats,
     radius: Floats,
+    other: Floats | float = 0.0,
     negative: Any = False,
 ) -> Outlier:
     """The record of an outlier at edge + gap^2 / strength, mirrored where `negative`.
 
-    Its overlap is 1 - radius^2 / strength^2, where strength - radius is the gap.
+    Its overlap is 1 - radius^2 / strength^2, where strength - radius is the gap, over 1 + other radius / strength.
     """
     gap = size - threshold
     visible = gap > 0
@@ -359,7 +359,7 @@ def _outlier(
     return Outlier(
         eigenvalue=np.where(negative, -eigenvalue, eigenvalue),
         # in factors: a difference would cancel near the threshold
-        overlap=gap / strength * ((strength + radius) / strength),
+        overlap=gap / strength * ((strength + radius) / strength) / (1 + other * (radius / strength)),
         threshold=np.where(negative, -threshold, threshold),
         edge=np.where(negative, -edge, edge),
         visible=visible,
