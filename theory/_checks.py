@@ -176,7 +176,7 @@ def fits(name: str, size: float, value: object) -> None:
         require(False, name, rule, value)
 
 
-def layers(name: str, value: object, *, least: int) -> int:
+def layers(name: str, value: object, *, least: int = 1) -> int:
     """A number of layers; the recursions take time and memory for each of them."""
     return integer(name, value, least=least, most=_DEEPEST)
 

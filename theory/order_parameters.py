@@ -151,11 +151,16 @@ def order_parameters(
     >>> mpmath.nstr(precise.q_hat_t[1], 20)  # (2/pi) arcsin(2/3)
     '0.46455905439753997851'
     """
-    depth = layers("depth", depth, least=1)
+    depth = layers("depth", depth)
     activations = resolve(activation, depth - 1)
     if digits is not None:
         return _precise(activations, *_start(weight_variance, bias_variance, input_overlap), digits)
-    result = _propagate(activations, *_start(weight_variance, bias_variance, input_overlap))
+    result = propagate(
+        activations,
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+        input_overlap=input_overlap,
+    )
     return OrderParameters(
         *(np.array(x) for x in (result.q_hat_t, result.q_hat_st, result.q_tilde_t, result.q_tilde_st))
     )
@@ -278,10 +283,7 @@ def propagate(
     (0.0, True)
     """
     instance("activations", activations, Sequence, "a sequence of Activation")
-    return _propagate(activations, *_start(weight_variance, bias_variance, input_overlap))
-
-
-def _propagate(activations: Sequence[Activation], drawn: Initialisation, overlap: float) -> Propagation:
+    drawn, overlap = _start(weight_variance, bias_variance, input_overlap)
     if len(activations) <= _SHALLOW and all(built_in(a) for a in activations):
         result = Propagation(*map(list, _remembered(tuple(activations), drawn, overlap)))
     else:  # a function of the user's own may give other values at the next call

@@ -301,10 +301,11 @@ def additive(spike: ArrayLike, law: Law) -> Outlier:
     low, high = _ends(law)
     negative = spike < 0
     edge = np.where(negative, low, high)
-    threshold = np.where(negative, _threshold(law, low), _threshold(law, high))
+    below, above = _threshold(law, low), _threshold(law, high)
+    threshold = np.where(negative, below, above)
     visible = np.where(negative, spike < threshold, spike > threshold)
     # where it is not visible 1/spike may be a pole of R
-    strong = 2 * (abs(_threshold(law, low)) + abs(_threshold(law, high))) + (high - low)
+    strong = 2 * (abs(below) + abs(above)) + (high - low)
     w = 1 / np.where(visible, spike, np.where(negative, -1.0, 1.0) * strong)
     position = spike + law.r_transform(representable(w, spike=spike))
     # R is analytic: the imaginary part along a tiny imaginary step is its derivative, exact to rounding

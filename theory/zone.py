@@ -261,7 +261,7 @@ def lower_edge(gauss_newton_norm: ArrayLike, h_term_norm: ArrayLike, *, depth: i
         gauss_newton_norm=(positive, gauss_newton_norm),
         h_term_norm=(positive, h_term_norm),
     )
-    power = layers("depth", depth, least=1)
+    power = layers("depth", depth)
     # root by root, since the quotient may overflow
     return _root(h, power) / _root(g, power)
 
@@ -303,7 +303,7 @@ def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Flo
     array([ 5., 50.])
     """
     n, f = together(samples=(whole, samples), gap_density=(positive, gap_density))
-    power = layers("depth", depth, least=1)
+    power = layers("depth", depth)
     # root by root, since N f(0) may overflow
     return _root(n, power) * _root(f, power)
 
@@ -389,13 +389,13 @@ def largest_base_rate(alpha: ArrayLike, *, sharpness: ArrayLike, depth: int) -> 
     array([0.0625, 0.5   ])
     """
     a, h = together(alpha=(positive, alpha), sharpness=(positive, sharpness))
-    power = layers("depth", depth, least=1)
+    power = layers("depth", depth)
     return 2.0 * a ** (power - 2.0) / h
 
 
 def _scaled(alpha: ArrayLike, depth: int, temperature: ArrayLike) -> tuple[Floats, Floats, float]:
     a, heat = together(alpha=(positive, alpha), temperature=(positive, temperature))
-    return a, heat, float(layers("depth", depth, least=1))
+    return a, heat, float(layers("depth", depth))
 
 
 def _root(x: Floats, degree: int) -> Floats:
@@ -546,7 +546,7 @@ def confident_log_trace(
         "not all zero along the last axis",
         squared_slopes,
     )
-    power = layers("depth", depth, least=1)
+    power = layers("depth", depth)
     leading, a, heat = together(
         gaps=gap[..., 0],
         alpha=(positive, alpha),
@@ -637,7 +637,7 @@ def euler_factor(depth: int, *, order: int = 1) -> float:
     >>> euler_factor(3), euler_factor(5, order=2), euler_factor(1, order=2)
     (3.0, 20.0, 0.0)
     """
-    degree = layers("depth", depth, least=1)
+    degree = layers("depth", depth)
     high = integer("order", order, least=0, most=_HIGHEST)
     found = math.perm(degree, high)
     require(found < 10**308, "order", "such that the result does not overflow", order)
