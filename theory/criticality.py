@@ -92,19 +92,15 @@ class _Maps:
         if isinstance(self.kernels, Erf):
             return 4 / math.pi / (1 + 2 * q) / math.sqrt(1 + 4 * q)
         if q < _NARROW:
-            return self._growth_at_zero()
+            # phi'(0)^2 + phi(0) phi''(0), the latter by a difference
+            x = np.array([-1e-4, 0.0, 1e-4])
+            value, slope = self.activation.function(x)[1], self.activation.derivative(x)
+            return float(self.slope(0.0) + value * (slope[2] - slope[0]) / 2e-4)
         # a quarter of the difference of two squares, with a linear term twice as large that never cancels the other
         scale = 2 * math.sqrt(self._square(0.0, 1.0, q) / q)
         if scale == 0:
             return 0.0
         return (self._square(scale, 1.0, q) - self._square(scale, -1.0, q)) / (4 * q * scale)
-
-    def _growth_at_zero(self) -> float:
-        """phi'(0)^2 + phi(0) phi''(0), the latter by a difference."""
-        step = 1e-4
-        x = np.array([-step, 0.0, step])
-        value, slope = self.activation.function(x)[1], self.activation.derivative(x)
-        return float(self.slope(0.0) + value * (slope[2] - slope[0]) / (2 * step))
 
     def _square(self, linear: float, sign: float, q: float) -> float:
         """E (linear u + sign phi phi')^2, the slope of linear u^2/2 + sign phi^2/2."""

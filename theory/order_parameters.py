@@ -365,18 +365,12 @@ class Initialisation(NamedTuple):
         >>> Initialisation.checked(2, 0.5)
         Initialisation(weight=2.0, bias=0.5)
         """
-        variances = {"weight_variance": weight_variance, "bias_variance": bias_variance}
-        return cls(*(scalar(name, value, nonnegative) for name, value in variances.items()))
+        weight = scalar("weight_variance", weight_variance, nonnegative)
+        return cls(weight, scalar("bias_variance", bias_variance, nonnegative))
 
     def through(self, own: Any, shared: Any, gap: Any) -> tuple[Any, Any, Any]:
         """Variance, covariance and their gap in the next layer, from the moments of the activations."""
         return self.weight * own + self.bias, self.weight * shared + self.bias, self.weight * gap
-
-    def over_power_of_two(self) -> Initialisation:
-        """Both over a power of two near the larger: what is normalised depends on their ratio alone."""
-        exponent = math.frexp(max(self))[1]
-        # a power of two, since dividing by it does not round
-        return Initialisation(math.ldexp(self.weight, -exponent), math.ldexp(self.bias, -exponent))
 
     def require_moderate(self, condition: Any, *, by_bias: bool | None = None) -> None:
         """Refuse, for what they overflow, the larger of the two or the one that is said to be guilty."""

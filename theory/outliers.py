@@ -298,7 +298,9 @@ def additive(spike: ArrayLike, law: Law) -> Outlier:
     spike = finite("spike", spike)
     needed = ("edges", "stieltjes", "r_transform")
     require(all(hasattr(law, name) for name in needed), "law", f"a spectrum with {', '.join(needed)}", law)
-    low, high = _ends(law)
+    low, high = law.edges
+    if getattr(law, "atom", 0.0) > 0:  # it ends the spectrum like any other eigenvalue
+        low, high = min(low, 0.0), max(high, 0.0)
     negative = spike < 0
     edge = np.where(negative, low, high)
     below, above = _threshold(law, low), _threshold(law, high)
@@ -327,13 +329,6 @@ def _rectangular(spike: ArrayLike, q: ArrayLike, variance: ArrayLike) -> tuple[F
     )
     root = np.sqrt(q)
     return spike, q, variance, root, (1 + root) * variance * (1 + root)
-
-
-def _ends(law: Law) -> tuple[float, float]:
-    """Return the ends of the spectrum, including an atom at 0."""
-    low, high = law.edges
-    atom = float(getattr(law, "atom", 0.0))
-    return (min(low, 0.0), max(high, 0.0)) if atom > 0 else (low, high)
 
 
 def _threshold(law: Law, end: float) -> float:

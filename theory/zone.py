@@ -217,9 +217,8 @@ def matched_rate(rate: ArrayLike, *, alpha: ArrayLike, depth: int, temperature: 
     >>> matched_rate(0.5, alpha=2.0, depth=3, temperature=[1.0, 8.0])
     array([0.25, 2.  ])
     """
-    eta = positive("rate", rate)
     a, heat, power = _scaled(alpha, depth, temperature)
-    eta, a, heat = together(rate=eta, alpha=a, temperature=heat)
+    eta, a, heat = together(rate=(positive, rate), alpha=a, temperature=heat)
     return eta * a ** (2 - power) * heat
 
 
@@ -538,8 +537,8 @@ def confident_log_trace(
     >>> confident_log_trace([0.5, 0.25], [1.0, 3.0], alpha=10.0, depth=3).round(6)
     np.float64(-240.384195)
     """
-    gap, slope = nonnegative("gaps", gaps), nonnegative("squared_slopes", squared_slopes)
-    gap, slope = (np.atleast_1d(part) for part in together(gaps=gap, squared_slopes=slope))
+    both = together(gaps=(nonnegative, gaps), squared_slopes=(nonnegative, squared_slopes))
+    gap, slope = map(np.atleast_1d, both)
     require(
         slope.max(axis=-1, initial=0.0) > 0,
         "squared_slopes",

@@ -30,7 +30,7 @@ import numpy as np
 
 from theory._checks import Floats, finite, instance, integer, require, scalar, shown
 from theory._roots import special
-from theory.activations._quadrature import KeptKernels
+from theory.activations._quadrature import KeptKernels, require_callables
 from theory.activations.gaussian import (
     Erf,
     Kernels,
@@ -103,10 +103,7 @@ class Activation:
 
     def __post_init__(self) -> None:
         instance("name", self.name, str, "a string")
-        for name in ("function", "derivative", "second_derivative"):
-            field = getattr(self, name)
-            optional = name == "second_derivative" and field is None
-            require(optional or callable(field), name, "callable on arrays", field)
+        require_callables(self, "function", "derivative", "second_derivative")
         require(finite("kinks", self.kinks).ndim == 1, "kinks", "a sequence of points", self.kinks)
         instance("kernels", self.kernels, Kernels | None, "Kernels or None")
 

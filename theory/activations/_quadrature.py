@@ -140,6 +140,14 @@ def require_apart(variance: float, covariance: float, gap: float) -> None:
     require(variance + covariance > 0, "covariance", rule, covariance)
 
 
+def require_callables(owner: object, *names: str) -> None:
+    """Refuse fields of these names that cannot be called; the last one may be None."""
+    for name in names:
+        field = getattr(owner, name)
+        may_lack = name == names[-1] and field is None
+        require(may_lack or callable(field), name, "callable on arrays", field)
+
+
 def _number(name: str, value: Any) -> float:
     """One number >= 0 whose small multiples do not overflow."""
     number = value + 0.0 if isinstance(value, float) else scalar(name, value, nonnegative)  # no -0.0
@@ -220,11 +228,7 @@ class NumericalKernels(Kernels):
     second: Function | None = None
 
     def __post_init__(self) -> None:
-        for name in ("function", "first", "second"):
-            field = getattr(self, name)
-            require(
-                callable(field) or (name == "second" and field is None), name, "callable on arrays", field
-            )
+        require_callables(self, "function", "first", "second")
 
     def value(self, variance: float, covariance: float, gap: float) -> Moments:
         """Moments of the activation itself."""

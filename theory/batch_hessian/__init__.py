@@ -216,14 +216,13 @@ def crossover_batch_size(
     >>> float(crossover_batch_size(0.5, sigma=0.125, dim=64, dataset_size=12))
     3.0
     """
-    eigenvalue = finite("eigenvalue", eigenvalue)
-    require(eigenvalue != 0, "eigenvalue", "non-zero", eigenvalue)
     eigenvalue, sigma, dim, total = together(
-        eigenvalue=eigenvalue,
+        eigenvalue=(finite, eigenvalue),
         sigma=(nonnegative, sigma),
         dim=(whole, dim),
         dataset_size=(unbounded, dataset_size),
     )
+    require(eigenvalue != 0, "eigenvalue", "non-zero", eigenvalue)
     # squared last: sigma^2 and lambda^2 may overflow where their ratio does not
     ratio = np.sqrt(dim) * (sigma / np.abs(eigenvalue))
     b = ratio * ratio
@@ -530,10 +529,13 @@ def _batch(
     dataset_size: ArrayLike,
 ) -> Floats:
     """Top eigenvalue of the spike eigenvalue - variance under a model of rectangular noise; itself at B = N."""
-    eigenvalue, variance = nonnegative("eigenvalue", eigenvalue), nonnegative("variance", variance)
     batch, rest = checked_sizes(batch_size, dataset_size)
     eigenvalue, variance, dim, batch, rest = together(
-        eigenvalue=eigenvalue, variance=variance, dim=(whole, dim), batch_size=batch, dataset_size=rest
+        eigenvalue=(nonnegative, eigenvalue),
+        variance=(nonnegative, variance),
+        dim=(whole, dim),
+        batch_size=batch,
+        dataset_size=rest,
     )
     q = np.where((rest > 0) & (variance > 0), dim * (rest / batch), 1.0)
     # the refusal names these arguments; inside the model it would name others
