@@ -65,6 +65,11 @@ def within(name: str, value: ArrayLike, low: float, high: float) -> Floats:
     return checked(name, value, f"in [{low:g}, {high:g}]", lambda x: (x >= low) & (x <= high))
 
 
+def inside(name: str, value: ArrayLike, low: float, high: float) -> Floats:
+    """`value` as float64, every entry in the open interval (low, high)."""
+    return checked(name, value, f"in ({low:g}, {high:g})", lambda x: (x > low) & (x < high))
+
+
 def instance(name: str, value: object, kind: Any, rule: str) -> None:
     """Refuse a `value` that is no `kind`; types are promises that a caller may break."""
     require(isinstance(value, kind), name, rule, value)

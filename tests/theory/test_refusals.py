@@ -305,7 +305,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
         "small enough for the equations": {"rate": 1e200},
         f"start, curvature, noise, rate {OVERFLOW}": [*({name: large} for name, large in LARGE_MOMENTS)],
     },
-    "learning_rates.adam.half_life": {"above 0 and below": {"second": 1.0}},
+    "learning_rates.adam.half_life": {r"in \(0, 1\)": {"second": 1.0}},
     "learning_rates.adam.sign_rate": {
         r"of shape \(2,\)": {"noise": [1.0, 2.0, 3.0]},
         "a vector": {"gradient": 0.3},

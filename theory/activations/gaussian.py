@@ -50,6 +50,7 @@ from theory.activations._quadrature import (
     PiecewiseLinear,
     average,
     elementwise_values,
+    normal_density,
     pair_arguments,
     real_values,
     require_apart,
@@ -353,11 +354,6 @@ class _Panels:
         margin = np.maximum(_BESIDE * np.abs(kinks), 1e-300)
         low, high = np.append(-np.inf, kinks + margin), np.append(kinks - margin, np.inf)
         return np.clip(u, low[self._piece][:, None], high[self._piece][:, None])
-
-
-def normal_density(x: Floats) -> Floats:
-    """Density of a standard normal variable."""
-    return np.exp(-0.5 * x**2) / math.sqrt(2 * math.pi)
 
 
 @cache
