@@ -246,12 +246,9 @@ def batch_bounds(statistics: OwnDirections, batches: ArrayLike, *, semidefinite:
     """
     instance("statistics", statistics, OwnDirections, "the result of own_directions")
     chosen = _batches(batches, statistics.samples)
-    own = statistics.own[:, None, None]
-    row = np.concatenate([statistics.coupling[:, None], own], axis=2)
-    blocks = np.concatenate([statistics.projected, row[:, :, :-1]], axis=1)
-    matrices = np.concatenate(
-        [blocks, row.swapaxes(1, 2)], axis=2
-    )  # of each sample, on the span and its own direction
+    h, d = statistics.coupling, statistics.own
+    # of each sample, on the span and its own direction
+    matrices = np.block([[statistics.projected, h[:, :, None]], [h[:, None], d[:, None, None]]])
     tops = np.linalg.eigvalsh(matrices)[:, -1][chosen]
     lower = np.linalg.eigvalsh(statistics.projected[chosen].mean(axis=1))[:, -1]
     if flag("semidefinite", semidefinite):

@@ -258,7 +258,7 @@ def _outer_nodes(kinks: Floats, b: float, d: float, radius: float, order: int) -
     left, right = [anchors[0] + end, *halves], [*halves, end - anchors[-1]]
     panels: list[tuple[float, float, float]] = []
     for x, below, above in zip(anchors, left, right, strict=True):
-        near = inner if any(abs(x - k) < 2 * radius * inner for k in sharp) or x in sharp else 0.0
+        near = inner if any(abs(x - k) < 2 * radius * inner for k in sharp) else 0.0
         edges = [list(_distances(reach, near, radius, inner, outer)) for reach in (below, above)]
         panels += [(x, -far, -close) for close, far in reversed(list(pairwise(edges[0])))]
         panels += [(x, close, far) for close, far in pairwise(edges[1])]
