@@ -246,9 +246,12 @@ def batch_bounds(statistics: OwnDirections, batches: ArrayLike, *, semidefinite:
     """
     instance("statistics", statistics, OwnDirections, "the result of own_directions")
     chosen = _batches(batches, statistics.samples)
-    h, d = statistics.coupling, statistics.own
+    samples, directions = statistics.coupling.shape
     # of each sample, on the span and its own direction
-    matrices = np.block([[statistics.projected, h[:, :, None]], [h[:, None], d[:, None, None]]])
+    matrices = np.empty((samples, directions + 1, directions + 1))
+    matrices[:, :-1, :-1] = statistics.projected
+    matrices[:, -1, :-1] = matrices[:, :-1, -1] = statistics.coupling
+    matrices[:, -1, -1] = statistics.own
     tops = np.linalg.eigvalsh(matrices)[:, -1][chosen]
     lower = np.linalg.eigvalsh(statistics.projected[chosen].mean(axis=1))[:, -1]
     if flag("semidefinite", semidefinite):
