@@ -65,6 +65,11 @@ def within(name: str, value: ArrayLike, low: float, high: float) -> Floats:
     return checked(name, value, f"in [{low:g}, {high:g}]", lambda x: (x >= low) & (x <= high))
 
 
+def inside(name: str, value: ArrayLike, low: float, high: float) -> Floats:
+    """`value` as float64, every entry in the open interval (low, high)."""
+    return checked(name, value, f"in ({low:g}, {high:g})", lambda x: (x > low) & (x < high))
+
+
 def instance(name: str, value: object, kind: Any, rule: str) -> None:
     """Refuse a `value` that is no `kind`; types are promises that a caller may break."""
     require(isinstance(value, kind), name, rule, value)
@@ -182,7 +187,7 @@ def fits(name: str, size: float, value: object) -> None:
         require(False, name, rule, value)
 
 
-def layers(name: str, value: object, *, least: int) -> int:
+def layers(name: str, value: object, *, least: int = 1) -> int:
     """A number of layers; the recursions take time and memory for each of them."""
     return integer(name, value, least=least, most=_DEEPEST)
 

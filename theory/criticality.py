@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import nonnegative, require, scalar, shown
+from theory._checks import shown
 from theory._roots import bracketed_root
 from theory.activations import Activation, gaussian_kernels, single
 from theory.activations.gaussian import ConvergenceError, Erf, Kernels, PiecewiseLinear
@@ -79,11 +79,11 @@ class _Maps:
 
     def moment(self, q: float) -> float:
         """E phi^2."""
-        return float(self.kernels.value(q, q, 0.0).moment)
+        return self.kernels.value(q, q, 0.0).moment
 
     def slope(self, q: float) -> float:
         """E phi'^2."""
-        return float(self.kernels.derivative(q, q, 0.0).moment)
+        return self.kernels.derivative(q, q, 0.0).moment
 
     def growth(self, q: float) -> float:
         """Derivative of `moment`, E u phi(u) phi'(u) / q."""
@@ -92,19 +92,15 @@ class _Maps:
         if isinstance(self.kernels, Erf):
             return 4 / math.pi / (1 + 2 * q) / math.sqrt(1 + 4 * q)
         if q < _NARROW:
-            return self._growth_at_zero()
+            # phi'(0)^2 + phi(0) phi''(0), the latter by a difference
+            x = np.array([-1e-4, 0.0, 1e-4])
+            value, slope = self.activation.function(x)[1], self.activation.derivative(x)
+            return float(self.slope(0.0) + value * (slope[2] - slope[0]) / 2e-4)
         # a quarter of the difference of two squares, with a linear term twice as large that never cancels the other
         scale = 2 * math.sqrt(self._square(0.0, 1.0, q) / q)
         if scale == 0:
             return 0.0
         return (self._square(scale, 1.0, q) - self._square(scale, -1.0, q)) / (4 * q * scale)
-
-    def _growth_at_zero(self) -> float:
-        """phi'(0)^2 + phi(0) phi''(0), the latter by a difference."""
-        step = 1e-4
-        x = np.array([-step, 0.0, step])
-        value, slope = self.activation.function(x)[1], self.activation.derivative(x)
-        return float(self.slope(0.0) + value * (slope[2] - slope[0]) / (2 * step))
 
     def _square(self, linear: float, sign: float, q: float) -> float:
         """E (linear u + sign phi phi')^2, the slope of linear u^2/2 + sign phi^2/2."""
@@ -115,15 +111,15 @@ class _Maps:
             lambda x: linear * x + sign * a.function(x) * a.derivative(x),
             kinks=a.kinks,
         )
-        return float(gaussian_kernels(product).derivative(q, q, 0.0).moment)
+        return gaussian_kernels(product).derivative(q, q, 0.0).moment
 
     def gap(self, q: float, distance: float) -> float:
         """E phi^2 - E phi phi' at correlation 1 - distance."""
-        return float(self.kernels.value(q, q * (1 - distance), q * distance).gap)
+        return self.kernels.value(q, q * (1 - distance), q * distance).gap
 
     def overlap(self, q: float, distance: float) -> float:
         """E phi'(u) phi'(u') at correlation 1 - distance."""
-        return float(self.kernels.derivative(q, q * (1 - distance), q * distance).overlap)
+        return self.kernels.derivative(q, q * (1 - distance), q * distance).overlap
 
 
 def variance_fixed_point(
@@ -240,7 +236,7 @@ def critical_weight_variance(activation: str | Activation, bias_variance: ArrayL
     >>> round(critical_weight_variance("tanh", 0.05), 4)
     1.761
     """
-    sb2 = _variance("bias_variance", bias_variance)
+    sb2 = _initialisation(0.0, bias_variance).bias
     maps = _Maps(activation)
     for q in _critical_variances(maps, sb2):
         slope = maps.slope(q)
@@ -252,15 +248,9 @@ def critical_weight_variance(activation: str | Activation, bias_variance: ArrayL
 
 
 def _initialisation(weight_variance: ArrayLike, bias_variance: ArrayLike) -> Initialisation:
-    return Initialisation(
-        _variance("weight_variance", weight_variance), _variance("bias_variance", bias_variance)
-    )
-
-
-def _variance(name: str, value: ArrayLike) -> float:
-    found = scalar(name, value, nonnegative)
-    require(found < 1e300, name, "small enough not to overflow", value)
-    return found
+    drawn = Initialisation.checked(weight_variance, bias_variance)
+    drawn.require_moderate(max(drawn) < 1e300)
+    return drawn
 
 
 def _fixed_point(maps: _Maps, drawn: Initialisation) -> float:

@@ -153,11 +153,16 @@ def order_parameters(
     >>> mpmath.nstr(precise.q_hat_t[1], 20)  # (2/pi) arcsin(2/3)
     '0.46455905439753997851'
     """
-    depth = layers("depth", depth, least=1)
+    depth = layers("depth", depth)
     activations = resolve(activation, depth - 1)
     if digits is not None:
         return _precise(activations, *_start(weight_variance, bias_variance, input_overlap), digits)
-    result = _propagate(activations, *_start(weight_variance, bias_variance, input_overlap))
+    result = propagate(
+        activations,
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+        input_overlap=input_overlap,
+    )
     return OrderParameters(
         *(np.array(x) for x in (result.q_hat_t, result.q_hat_st, result.q_tilde_t, result.q_tilde_st))
     )
@@ -280,10 +285,7 @@ def propagate(
     (0.0, True)
     """
     instance("activations", activations, Sequence, "a sequence of Activation")
-    return _propagate(activations, *_start(weight_variance, bias_variance, input_overlap))
-
-
-def _propagate(activations: Sequence[Activation], drawn: Initialisation, overlap: float) -> Propagation:
+    drawn, overlap = _start(weight_variance, bias_variance, input_overlap)
     if len(activations) <= _SHALLOW and all(built_in(a) for a in activations):
         result = Propagation(*map(list, _remembered(tuple(activations), drawn, overlap)))
     else:  # a function of the user's own may give other values at the next call
@@ -363,18 +365,12 @@ class Initialisation(NamedTuple):
         >>> Initialisation.checked(2, 0.5)
         Initialisation(weight=2.0, bias=0.5)
         """
-        variances = {"weight_variance": weight_variance, "bias_variance": bias_variance}
-        return cls(*(scalar(name, value, nonnegative) for name, value in variances.items()))
+        weight = scalar("weight_variance", weight_variance, nonnegative)
+        return cls(weight, scalar("bias_variance", bias_variance, nonnegative))
 
     def through(self, own: Any, shared: Any, gap: Any) -> tuple[Any, Any, Any]:
         """Variance, covariance and their gap in the next layer, from the moments of the activations."""
         return self.weight * own + self.bias, self.weight * shared + self.bias, self.weight * gap
-
-    def over_power_of_two(self) -> Initialisation:
-        """Both over a power of two near the larger: what is normalised depends on their ratio alone."""
-        exponent = math.frexp(max(self))[1]
-        # a power of two, since dividing by it does not round
-        return Initialisation(math.ldexp(self.weight, -exponent), math.ldexp(self.bias, -exponent))
 
     def require_moderate(self, condition: Any, *, by_bias: bool | None = None) -> None:
         """Refuse, for what they overflow, the larger of the two or the one that is said to be guilty."""

@@ -291,13 +291,16 @@ def additive(spike: ArrayLike, law: Law) -> Outlier:
     spike = finite("spike", spike)
     needed = ("edges", "stieltjes", "r_transform")
     require(all(hasattr(law, name) for name in needed), "law", f"a spectrum with {', '.join(needed)}", law)
-    low, high = _ends(law)
+    low, high = law.edges
+    if getattr(law, "atom", 0.0) > 0:  # it ends the spectrum like any other eigenvalue
+        low, high = min(low, 0.0), max(high, 0.0)
     negative = spike < 0
     edge = np.where(negative, low, high)
-    threshold = np.where(negative, _threshold(law, low), _threshold(law, high))
+    below, above = _threshold(law, low), _threshold(law, high)
+    threshold = np.where(negative, below, above)
     visible = np.where(negative, spike < threshold, spike > threshold)
     # where it is not visible 1/spike may be a pole of R
-    strong = 2 * (abs(_threshold(law, low)) + abs(_threshold(law, high))) + (high - low)
+    strong = 2 * (abs(below) + abs(above)) + (high - low)
     w = 1 / np.where(visible, spike, np.where(negative, -1.0, 1.0) * strong)
     position = spike + law.r_transform(representable(w, spike=spike))
     # R is analytic: the imaginary part along a tiny imaginary step is its derivative, exact to rounding
@@ -319,13 +322,6 @@ def _rectangular(spike: ArrayLike, q: ArrayLike, variance: ArrayLike) -> tuple[F
     )
     root = np.sqrt(q)
     return spike, q, variance, root, (1 + root) * variance * (1 + root)
-
-
-def _ends(law: Law) -> tuple[float, float]:
-    """Return the ends of the spectrum, including an atom at 0."""
-    low, high = law.edges
-    atom = float(getattr(law, "atom", 0.0))
-    return (min(low, 0.0), max(high, 0.0)) if atom > 0 else (low, high)
 
 
 def _threshold(law: Law, end: float) -> float:

@@ -246,10 +246,12 @@ def batch_bounds(statistics: OwnDirections, batches: ArrayLike, *, semidefinite:
     """
     instance("statistics", statistics, OwnDirections, "the result of own_directions")
     chosen = _batches(batches, statistics.samples)
-    own = statistics.own[:, None, None]
-    row = np.concatenate([statistics.coupling[:, None], own], axis=2)
-    blocks = np.concatenate([statistics.projected, row[:, :, :-1]], axis=1)
-    matrices = np.concatenate([blocks, row.mT], axis=2)  # of each sample, on the span and its own direction
+    samples, directions = statistics.coupling.shape
+    # of each sample, on the span and its own direction
+    matrices = np.empty((samples, directions + 1, directions + 1))
+    matrices[:, :-1, :-1] = statistics.projected
+    matrices[:, -1, :-1] = matrices[:, :-1, -1] = statistics.coupling
+    matrices[:, -1, -1] = statistics.own
     tops = np.linalg.eigvalsh(matrices)[:, -1][chosen]
     lower = np.linalg.eigvalsh(statistics.projected[chosen].mean(axis=1))[:, -1]
     if flag("semidefinite", semidefinite):

@@ -217,9 +217,8 @@ def matched_rate(rate: ArrayLike, *, alpha: ArrayLike, depth: int, temperature: 
     >>> matched_rate(0.5, alpha=2.0, depth=3, temperature=[1.0, 8.0])
     array([0.25, 2.  ])
     """
-    eta = positive("rate", rate)
     a, heat, power = _scaled(alpha, depth, temperature)
-    eta, a, heat = together(rate=eta, alpha=a, temperature=heat)
+    eta, a, heat = together(rate=(positive, rate), alpha=a, temperature=heat)
     return eta * a ** (2 - power) * heat
 
 
@@ -261,7 +260,7 @@ def lower_edge(gauss_newton_norm: ArrayLike, h_term_norm: ArrayLike, *, depth: i
         gauss_newton_norm=(positive, gauss_newton_norm),
         h_term_norm=(positive, h_term_norm),
     )
-    power = layers("depth", depth, least=1)
+    power = layers("depth", depth)
     # root by root, since the quotient may overflow
     return _root(h, power) / _root(g, power)
 
@@ -303,7 +302,7 @@ def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Flo
     array([ 5., 50.])
     """
     n, f = together(samples=(whole, samples), gap_density=(positive, gap_density))
-    power = layers("depth", depth, least=1)
+    power = layers("depth", depth)
     # root by root, since N f(0) may overflow
     return _root(n, power) * _root(f, power)
 
@@ -389,13 +388,13 @@ def largest_base_rate(alpha: ArrayLike, *, sharpness: ArrayLike, depth: int) -> 
     array([0.0625, 0.5   ])
     """
     a, h = together(alpha=(positive, alpha), sharpness=(positive, sharpness))
-    power = layers("depth", depth, least=1)
+    power = layers("depth", depth)
     return 2.0 * a ** (power - 2.0) / h
 
 
 def _scaled(alpha: ArrayLike, depth: int, temperature: ArrayLike) -> tuple[Floats, Floats, float]:
     a, heat = together(alpha=(positive, alpha), temperature=(positive, temperature))
-    return a, heat, float(layers("depth", depth, least=1))
+    return a, heat, float(layers("depth", depth))
 
 
 def _root(x: Floats, degree: int) -> Floats:
@@ -538,15 +537,15 @@ def confident_log_trace(
     >>> confident_log_trace([0.5, 0.25], [1.0, 3.0], alpha=10.0, depth=3).round(6)
     np.float64(-240.384195)
     """
-    gap, slope = nonnegative("gaps", gaps), nonnegative("squared_slopes", squared_slopes)
-    gap, slope = (np.atleast_1d(part) for part in together(gaps=gap, squared_slopes=slope))
+    both = together(gaps=(nonnegative, gaps), squared_slopes=(nonnegative, squared_slopes))
+    gap, slope = map(np.atleast_1d, both)
     require(
         slope.max(axis=-1, initial=0.0) > 0,
         "squared_slopes",
         "not all zero along the last axis",
         squared_slopes,
     )
-    power = layers("depth", depth, least=1)
+    power = layers("depth", depth)
     leading, a, heat = together(
         gaps=gap[..., 0],
         alpha=(positive, alpha),
@@ -637,7 +636,7 @@ def euler_factor(depth: int, *, order: int = 1) -> float:
     >>> euler_factor(3), euler_factor(5, order=2), euler_factor(1, order=2)
     (3.0, 20.0, 0.0)
     """
-    degree = layers("depth", depth, least=1)
+    degree = layers("depth", depth)
     high = integer("order", order, least=0, most=_HIGHEST)
     found = math.perm(degree, high)
     require(found < 10**308, "order", "such that the result does not overflow", order)

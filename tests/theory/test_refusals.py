@@ -305,7 +305,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
         "small enough for the equations": {"rate": 1e200},
         f"start, curvature, noise, rate {OVERFLOW}": [*({name: large} for name, large in LARGE_MOMENTS)],
     },
-    "learning_rates.adam.half_life": {"above 0 and below": {"second": 1.0}},
+    "learning_rates.adam.half_life": {r"in \(0, 1\)": {"second": 1.0}},
     "learning_rates.adam.sign_rate": {
         r"of shape \(2,\)": {"noise": [1.0, 2.0, 3.0]},
         "a vector": {"gradient": 0.3},
@@ -478,13 +478,13 @@ SPECIAL: dict[str, dict[str, Any]] = {
     },
     "softmax.ray_slope": {"at least two logits": {"z": [1.0]}},
     "softmax.entropy_discordance": {"an integer >= 3": {"classes": 2}},
-    "softmax.rounded_gamma": {"at least 2": {"members": 1}},
+    "softmax.rounded_gamma": {"an integer >= 2": {"members": 1}},
     "softmax.collapse_limit": {
         "non-negative and finite": {"weights": [1.0, -1.0]},
         "not all zero along": {"weights": [[1.0, 0.0], [0.0, 0.0]]},
     },
     "softmax.equal_tail_gamma": {
-        "at least 2": {"members": 1},
+        "an integer >= 2": {"members": 1},
         "at most 1/2": {"tail": 0.51, "members": 3},
         "below 1 for two": {"tail": 1.0, "members": 2},
     },

@@ -30,7 +30,7 @@ import numpy as np
 
 from theory._checks import Floats, finite, instance, integer, require, scalar, shown
 from theory._roots import special
-from theory.activations._quadrature import KeptKernels, require_functions
+from theory.activations._quadrature import KeptKernels, require_callables
 from theory.activations.gaussian import (
     Erf,
     Kernels,
@@ -103,9 +103,7 @@ class Activation:
 
     def __post_init__(self) -> None:
         instance("name", self.name, str, "a string")
-        require_functions(
-            function=self.function, derivative=self.derivative, second_derivative=self.second_derivative
-        )
+        require_callables(self, "function", "derivative", "second_derivative")
         require(finite("kinks", self.kinks).ndim == 1, "kinks", "a sequence of points", self.kinks)
         instance("kernels", self.kernels, Kernels | None, "Kernels or None")
 

@@ -140,6 +140,14 @@ def require_apart(variance: float, covariance: float, gap: float) -> None:
     require(variance + covariance > 0, "covariance", rule, covariance)
 
 
+def require_callables(owner: object, *names: str) -> None:
+    """Refuse fields of these names that cannot be called; the last one may be None."""
+    for name in names:
+        field = getattr(owner, name)
+        may_lack = name == names[-1] and field is None
+        require(may_lack or callable(field), name, "callable on arrays", field)
+
+
 def _number(name: str, value: Any) -> float:
     """One number >= 0 whose small multiples do not overflow."""
     number = value + 0.0 if isinstance(value, float) else scalar(name, value, nonnegative)  # no -0.0
@@ -228,7 +236,7 @@ class NumericalKernels(Kernels):
     second: Function | None = None
 
     def __post_init__(self) -> None:
-        require_functions(function=self.function, first=self.first, second=self.second)
+        require_callables(self, "function", "first", "second")
 
     def value(self, variance: float, covariance: float, gap: float) -> Moments:
         """Moments of the activation itself."""
@@ -353,8 +361,7 @@ class _Convolution:
 
     def __init__(self, b: float, d: float, level: int) -> None:
         step, outer, inner = _one_grid(b, d, level)
-        if outer + inner > _LARGEST // 8:
-            raise ConvergenceError(f"variance {b + d:g} is too large for the trapezoidal rule")
+        _require_few(outer + inner <= _LARGEST // 8, b + d)
         self._u = step * np.arange(-outer - inner, outer + inner + 1, dtype=np.float64)
         self.weights = _normal_weights(step / math.sqrt(b) * np.arange(-outer, outer + 1, dtype=np.float64))
         self._inner = _normal_weights(step / math.sqrt(d) * np.arange(-inner, inner + 1, dtype=np.float64))
@@ -377,20 +384,20 @@ class _Convolution:
 
 def _trapezoid(b: float, d: float, level: int) -> _Tensor | _Convolution:
     """Product rule, or convolution where that has too many nodes."""
-    _require_narrow(b + d)
+    _require_few(b + d <= _WIDEST, b + d)
     nodes = [2 * _radius(level) / _step(math.sqrt(x), level) if x > 0 else 1.0 for x in (b, d)]
     size = nodes[0] * nodes[1]
     # the convolution subtracts squares: kept for gaps that are no small part of the variance
     cheap = _TENSOR if d > 0.1 * b else _LARGEST
     if size > cheap and b > 0 and d > _SMALL_GAP and size > 2 * sum(_one_grid(b, d, level)[1:]):
         return _Convolution(b, d, level)
-    if size > _LARGEST:
-        raise ConvergenceError(f"variance {b + d:g} is too large for the trapezoidal rule")
+    _require_few(size <= _LARGEST, b + d)
     return _Tensor(b, d, level)
 
 
-def _require_narrow(variance: float) -> None:
-    if variance > _WIDEST:
+def _require_few(few: bool, variance: float) -> None:
+    """Refuse a variance whose nodes are not `few`."""
+    if not few:
         raise ConvergenceError(f"variance {variance:g} is too large for the trapezoidal rule")
 
 
@@ -413,7 +420,7 @@ def _radius(level: int) -> float:
 def _rule(scale: float, level: int) -> tuple[Floats, Floats]:
     if scale == 0:
         return np.zeros(1), np.ones(1)
-    _require_narrow(scale**2)
+    _require_few(scale**2 <= _WIDEST, scale**2)
     step = _step(scale, level)
     n = math.ceil(_radius(level) / step)
     z = step * np.arange(-n, n + 1, dtype=np.float64)
@@ -424,6 +431,11 @@ def _normal_weights(z: Floats) -> Floats:
     weights = np.exp(-0.5 * z**2)
     # over their sum, so that the average of a constant is exact
     return weights / weights.sum()
+
+
+def normal_density(x: Floats) -> Floats:
+    """Density of a standard normal variable."""
+    return np.exp(-0.5 * x**2) / math.sqrt(2 * math.pi)
 
 
 @quiet
@@ -587,7 +599,7 @@ def _kink_rule(covariance: float, gap: float) -> tuple[Floats, Floats]:
 def _kinked_moments(t: Floats, slope: float) -> tuple[Floats, Floats, Floats, Floats]:
     """Var phi, Var phi', E phi'^2, Cov(phi, phi') of a leaky ReLU at N(t, 1)."""
     ndtr: Callable[[Floats], Floats] = special.ndtr
-    p, q, density = ndtr(t), ndtr(-t), np.exp(-0.5 * t**2) / math.sqrt(2 * math.pi)
+    p, q, density = ndtr(t), ndtr(-t), normal_density(t)
     jump = 1 - slope
     # relu(u) = u + relu(-u) carries the variance from the negative side, where nothing cancels
     below = -np.abs(t)

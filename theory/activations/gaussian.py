@@ -51,6 +51,7 @@ from theory.activations._quadrature import (
     PiecewiseLinear,
     average,
     elementwise_values,
+    normal_density,
     pair_arguments,
     real_values,
     require_apart,
@@ -256,7 +257,7 @@ def _outer_nodes(kinks: Floats, b: float, d: float, radius: float, order: int) -
     left, right = [anchors[0] + end, *halves], [*halves, end - anchors[-1]]
     panels: list[tuple[float, float, float]] = []
     for x, below, above in zip(anchors, left, right, strict=True):
-        near = inner if any(abs(x - k) < 2 * radius * inner for k in sharp) or x in sharp else 0.0
+        near = inner if any(abs(x - k) < 2 * radius * inner for k in sharp) else 0.0
         edges = [list(_distances(reach, near, radius, inner, outer)) for reach in (below, above)]
         panels += [(x, -far, -close) for close, far in reversed(list(pairwise(edges[0])))]
         panels += [(x, close, far) for close, far in pairwise(edges[1])]
@@ -352,11 +353,6 @@ class _Panels:
         margin = np.maximum(_BESIDE * np.abs(kinks), 1e-300)
         low, high = np.append(-np.inf, kinks + margin), np.append(kinks - margin, np.inf)
         return np.clip(u, low[self._piece][:, None], high[self._piece][:, None])
-
-
-def normal_density(x: Floats) -> Floats:
-    """Density of a standard normal variable."""
-    return np.exp(-0.5 * x**2) / math.sqrt(2 * math.pi)
 
 
 @cache

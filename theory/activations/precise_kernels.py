@@ -8,7 +8,7 @@ its exponentially small error is below the last digit, checked against a coarser
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -124,62 +124,41 @@ def _pair(f: Function, a: Any, b: Any, coarser: Any, digits: int, cost: int) -> 
     mp = a.context
     scales = [mp.sqrt(x) for x in (a, abs(b), max(a - abs(b), mp.mpf(0)))]
     own, outer, inner = (coarser * _step(s, digits) * s for s in scales)
-    if min(outer, inner) * 30 > max(outer, inner):  # then one grid of u serves both
+    one_grid = min(outer, inner) * 30 > max(outer, inner)  # of the sums of nodes, for both
+    if one_grid:
         outer = inner = min(outer, inner)
     spacings = own, outer, inner
-    nodes = [_half_width(s, x, digits) for s, x in zip(scales, spacings, strict=True)]
-    several = nodes[1] + nodes[2] if outer == inner else nodes[1] * nodes[2]
-    affordable = nodes[1] * nodes[2] <= _NODES and _affordable(nodes[0] + several, digits, cost)
-    require(affordable, "digits", _rule(a), digits)
-    weights = [_weights(s, x, n) for s, x, n in zip(scales, spacings, nodes, strict=True)]
-    moment = mp.fdot(weights[0], [f(u) ** 2 for u in _grid(own, weights[0])])
-    means = _means(f, outer, inner, weights[1], weights[2])
-    mirrored = means if b >= 0 else means[::-1]
-    return _moments(moment, mp.fdot(weights[1], [x * y for x, y in zip(means, mirrored, strict=True)]))
-
-
-def _half_width(scale: Any, spacing: Any, digits: int) -> int:
-    """Nodes on either side of 0."""
-    mp = scale.context
     # the integrands grow at most like the fourth power of the Gaussian variable
-    return (
-        int(mp.ceil((mp.sqrt(2 * (digits + _GUARD) * mp.log(10)) + 3) * scale / spacing)) if scale > 0 else 0
-    )
+    reach = mp.sqrt(2 * (digits + _GUARD) * mp.log(10)) + 3
+    nodes = [int(mp.ceil(reach * s / x)) if s > 0 else 0 for s, x in zip(scales, spacings, strict=True)]
+    _, n, m = nodes
+    values = nodes[0] + (n + m if one_grid else n * m)
+    affordable = n * m <= _NODES and values * cost * (digits + 20) ** 2 <= _WORK
+    rule = f"fewer for the trapezoidal rule at variance {mp.nstr(a, 3)}"
+    require(affordable, "digits", rule, digits)
+    own_weights, outer_weights, weights = map(_weights, scales, spacings, nodes)
+    moment = mp.fdot(own_weights, [f(x) ** 2 for x in _grid(own, nodes[0])])
+    if one_grid:
+        on_grid = [f(x) for x in _grid(outer, n + m)]
+        means = [mp.fdot(weights, on_grid[i : i + 2 * m + 1]) for i in range(2 * n + 1)]
+    else:
+        zeta = _grid(inner, m)
+        means = [mp.fdot(weights, [f(x + y) for y in zeta]) for x in _grid(outer, n)]
+    mirrored = means if b >= 0 else means[::-1]
+    return _moments(moment, mp.fdot(outer_weights, [x * y for x, y in zip(means, mirrored, strict=True)]))
 
 
-def _affordable(values: int, digits: int, cost: int) -> bool:
-    return values * cost * (digits + 20) ** 2 <= _WORK
-
-
-def _rule(variance: Any) -> str:
-    return f"fewer for the trapezoidal rule at variance {variance.context.nstr(variance, 3)}"
-
-
-def _weights(scale: Any, spacing: Any, n: int) -> list[Any]:
-    """Normal weights of standard deviation `scale` on a symmetric grid of this spacing."""
-    mp = scale.context
-    if scale == 0:
-        return [mp.mpf(1)]
-    step = spacing / scale
-    half = [mp.exp(-((step * k) ** 2) / 2) for k in range(n + 1)]
-    total = 2 * mp.fsum(half) - half[0]
-    return [half[abs(k)] / total for k in range(-n, n + 1)]
-
-
-def _grid(spacing: Any, weights: Sequence[Any]) -> list[Any]:
-    n = len(weights) // 2
+def _grid(spacing: Any, n: int) -> list[Any]:
     return [spacing * k for k in range(-n, n + 1)]
 
 
-def _means(f: Function, outer: Any, inner: Any, z: Sequence[Any], zeta: Sequence[Any]) -> list[Any]:
-    """Averages of f over zeta at every z."""
-    mp = outer.context
-    if outer == inner:
-        n, m = len(z) // 2, len(zeta)
-        values = [f(outer * k) for k in range(-n - m // 2, n + m // 2 + 1)]
-        return [mp.fdot(zeta, values[i : i + m]) for i in range(2 * n + 1)]
-    shifts = _grid(inner, zeta)
-    return [mp.fdot(zeta, [f(u + x) for x in shifts]) for u in _grid(outer, z)]
+def _weights(scale: Any, spacing: Any, n: int) -> list[Any]:
+    """Normal weights of standard deviation `scale` on a grid of n nodes on either side of 0."""
+    mp = scale.context
+    step = spacing / scale if n else spacing
+    half = [mp.exp(-((step * k) ** 2) / 2) for k in range(n + 1)]
+    total = 2 * mp.fsum(half) - half[0]
+    return [half[abs(k)] / total for k in range(-n, n + 1)]
 
 
 def _moments(moment: Any, overlap: Any) -> Moments:

@@ -216,14 +216,13 @@ def crossover_batch_size(
     >>> float(crossover_batch_size(0.5, sigma=0.125, dim=64, dataset_size=12))
     3.0
     """
-    eigenvalue = finite("eigenvalue", eigenvalue)
-    require(eigenvalue != 0, "eigenvalue", "non-zero", eigenvalue)
     eigenvalue, sigma, dim, total = together(
-        eigenvalue=eigenvalue,
+        eigenvalue=(finite, eigenvalue),
         sigma=(nonnegative, sigma),
         dim=(whole, dim),
         dataset_size=(unbounded, dataset_size),
     )
+    require(eigenvalue != 0, "eigenvalue", "non-zero", eigenvalue)
     # squared last: sigma^2 and lambda^2 may overflow where their ratio does not
     ratio = np.sqrt(dim) * (sigma / np.abs(eigenvalue))
     b = ratio * ratio

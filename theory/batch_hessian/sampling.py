@@ -149,7 +149,6 @@ def finite_population_fluctuation(
     >>> float(finite_population_fluctuation(variance=1.5, replacement=True, **size))
     0.75
     """
-    variance = nonnegative("variance", variance)
     total = unbounded("dataset_size", dataset_size)
     require(total >= 1, "dataset_size", "at least 1", dataset_size)
     if flag("replacement", replacement):
@@ -160,7 +159,7 @@ def finite_population_fluctuation(
         # (1 - B/N) N/(N - 1); a data set of one sample has no variance
         rest = rest * np.where(np.isfinite(total) & (total > 1), 1 + 1 / one_less, 1.0)
     variance, batch, rest, _ = together(
-        variance=variance, batch_size=batch, dataset_size=np.asarray(rest), total=total
+        variance=(nonnegative, variance), batch_size=batch, dataset_size=np.asarray(rest), total=total
     )
     return over(variance, batch, rest)
 
@@ -361,12 +360,7 @@ def checked_sizes(
     batch_size: ArrayLike, dataset_size: ArrayLike, name: str = "batch_size"
 ) -> tuple[Floats, Floats]:
     """Return B and 1 - B/N, whose quotient is 1/b."""
-    batch, total = together(
-        **{
-            name: positive(name, batch_size),
-            "dataset_size": unbounded("dataset_size", dataset_size),
-        }
-    )
+    batch, total = together(**{name: (positive, batch_size), "dataset_size": (unbounded, dataset_size)})
     require(batch <= total, name, "at most dataset_size", batch_size)
     # two numbers, since 1/b may overflow where b does not
     return batch, share_left(batch, total)

@@ -204,7 +204,14 @@ def excess_of_expectation() -> Derivation:
     d, c, e, g, t, m = sp.symbols("d sigma_c sigma_e Gamma t m", positive=True)
     trace = d * c**2 * t + d * e**2 * t
     square = d**2 * c**4 * m + 2 * d * c**2 * e**2 * t**2 + d * e**4 * t**2
-    _check_traces(trace, square, (d, c, e, t, m))
+    # the matrix itself, for three classes in five dimensions
+    p, q = sp.symbols("p q", positive=True)
+    entries = sp.Matrix([p, q, 1 - p - q])
+    M = sp.diag(*entries) - entries * entries.T
+    expected = 5 * c**2 * sp.diag(M, 0, 0) + M.trace() * e**2 * sp.eye(5)
+    case = {d: 5, t: M.trace(), m: (M * M).trace()}
+    require_zero(expected.trace() - trace.subs(case), "trace of the expected matrix")
+    require_zero((expected * expected).trace() - square.subs(case), "norm of the expected matrix")
     square = square.subs(m, t**2 / g**2)
     excess = sp.sqrt(d) * (c**2 + e**2) / sp.sqrt(e**4 + 2 * c**2 * e**2 + d * c**4 / g**2)
     require_zero(trace**2 / square - excess**2, "excess")
@@ -319,15 +326,3 @@ def _power_of_derivative(alpha: Any, L: Any, order: int) -> Any:
     left = left.subs(dict.fromkeys(left.atoms(sp.Subs), at_scaled))
     ratio = sp.solve(left - alpha**L * sp.diff(f(x), x, order), at_scaled)[0]
     return sp.expand(sp.powsimp(ratio / sp.diff(f(x), x, order)).as_base_exp()[1])
-
-
-def _check_traces(trace: Any, square: Any, symbols: tuple[Any, ...]) -> None:
-    """Compare trace and squared norm with those of the matrix itself, three classes in five dimensions."""
-    d, c, e, t, m = symbols
-    p, q = sp.symbols("p q", positive=True)
-    entries = sp.Matrix([p, q, 1 - p - q])
-    M = sp.diag(*entries) - entries * entries.T
-    expected = 5 * c**2 * sp.diag(M, 0, 0) + M.trace() * e**2 * sp.eye(5)
-    at = {d: 5, t: M.trace(), m: (M * M).trace()}
-    require_zero(expected.trace() - trace.subs(at), "trace of the expected matrix")
-    require_zero((expected * expected).trace() - square.subs(at), "norm of the expected matrix")

@@ -18,7 +18,6 @@ Every step that is an identity is checked by sympy before a result is returned; 
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 from theory.derivations._symbolic import Derivation, at, derived, equation, latex, require_zero, sp
 from theory.derivations.spectra import wigner_outlier
@@ -47,7 +46,14 @@ def mean_without_replacement() -> Derivation:
     require_zero((B * sigma**2 + B * (B - 1) * covariance) / B**2 - variance, "variance of a mean")
     unbiased = (1 / B - 1 / N) * (N / (N - 1) * sigma**2)
     require_zero(unbiased - variance, "the divisor N - 1")
-    _check_by_enumeration(variance, (sigma, B, N))
+    # every batch of four numbers
+    x = sp.symbols("x_1:5")
+    mean = sum(x) / 4
+    spread = sum((v - mean) ** 2 for v in x) / 4
+    for size in range(1, 5):
+        batches = list(itertools.combinations(x, size))
+        square = sum((sum(batch) / size - mean) ** 2 for batch in batches) / len(batches)
+        require_zero(sp.expand(square - variance.subs({B: size, N: 4, sigma: 1}) * spread), f"B = {size}")
     return equation(
         r"\mathrm{E}\, \epsilon^2",
         variance,
@@ -214,15 +220,3 @@ def slowest_nesterov_mode() -> Derivation:
         r"\rho = (\sqrt L - \sqrt\mu)/(\sqrt L + \sqrt\mu) \text{ puts } \lambda = \mu \text{ at the end of it}",
         rf"x = (1 + \rho)(1 - \mu/L)/2 = {latex(found)}",
     )
-
-
-def _check_by_enumeration(variance: Any, symbols: tuple[Any, Any, Any]) -> None:
-    """Compare with every batch of four numbers."""
-    sigma, B, N = symbols
-    x = sp.symbols("x_1:5")
-    mean = sum(x) / 4
-    spread = sum((v - mean) ** 2 for v in x) / 4
-    for size in range(1, 5):
-        batches = list(itertools.combinations(x, size))
-        square = sum((sum(batch) / size - mean) ** 2 for batch in batches) / len(batches)
-        require_zero(sp.expand(square - variance.subs({B: size, N: 4, sigma: 1}) * spread), f"B = {size}")

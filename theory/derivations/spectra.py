@@ -339,16 +339,14 @@ def noise_free_spike() -> Derivation:
     spike = (top + sp.sqrt(top**2 - 4 * s**2)) / 2
     require_zero(sp.expand(spike**2 - top * spike + s**2), "inverse of the outlier map")
     require_zero(spike.subs(top, 2 * s) - s, "spike at the edge")
-    return Derivation(
-        statement=rf"\lambda = {latex(spike)}",
-        expression=sp.expand(spike),
-        symbols=(top, s),
-        steps=(
-            r"\lambda_1 = \lambda + s^2/\lambda, \quad s^2 = P \sigma^2/N",
-            r"\lambda^2 - \lambda_1 \lambda + s^2 = 0, \text{ the root } \ge s",
-            r"\text{A batch adds } P \sigma^2 (1/B - 1/N) \text{ to } s^2: \quad"
-            r" \lambda_1' = \lambda + P \sigma^2/(B \lambda)",
-        ),
+    return equation(
+        r"\lambda",
+        spike,
+        (top, s),
+        r"\lambda_1 = \lambda + s^2/\lambda, \quad s^2 = P \sigma^2/N",
+        r"\lambda^2 - \lambda_1 \lambda + s^2 = 0, \text{ the root } \ge s",
+        r"\text{A batch adds } P \sigma^2 (1/B - 1/N) \text{ to } s^2: \quad"
+        r" \lambda_1' = \lambda + P \sigma^2/(B \lambda)",
     )
 
 

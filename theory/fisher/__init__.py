@@ -492,7 +492,7 @@ def tangent_kernel(
     >>> tangent_kernel("linear", depth=1, weight_variance=2.0, bias_variance=0.5, input_overlap=0.25)
     TangentKernel(kappa1=2.5, kappa2=1.0, difference=1.5)
     """
-    depth = layers("depth", depth, least=1)
+    depth = layers("depth", depth)
     activations = differentiable(activation, depth - 1)
     drawn = Initialisation.checked(weight_variance, bias_variance)
     moments = propagate(

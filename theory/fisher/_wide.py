@@ -128,7 +128,7 @@ def parameter_count(
     >>> parameter_count(depth=2, width=3, outputs=1)
     16
     """
-    depth = layers("depth", depth, least=1)
+    depth = layers("depth", depth)
     width, outputs = count("width", width), count("outputs", outputs)
     # rationals, since a width or a number of parameters may be too large for a float to count exactly
     exact = [width * Fraction(ratio) for ratio in width_ratios_of(width_ratios, depth).tolist()]

@@ -391,8 +391,11 @@ def _normalised_network(
         id(a): Activation(a.name, a.function, a.derivative, kernels=_UnitVariance(gaussian_kernels(a)))
         for a in {id(a): a for a in activations}.values()
     }
-    drawn = Initialisation.checked(weight_variance, bias_variance).over_power_of_two()
-    return Network([normalised[id(a)] for a in activations], depth, *drawn, width_ratios)
+    drawn = Initialisation.checked(weight_variance, bias_variance)
+    # what is normalised depends on their ratio alone; dividing by a power of two does not round
+    exponent = math.frexp(max(drawn))[1]
+    weight, bias = (math.ldexp(variance, -exponent) for variance in drawn)
+    return Network([normalised[id(a)] for a in activations], depth, weight, bias, width_ratios)
 
 
 @quiet

@@ -275,9 +275,8 @@ def finite_sample_excess(
     cc, ee = np.square(c / largest), np.square(e / largest)
     noise = ee * (ee + 2.0 * cc)
     shared, single = np.square(cc / g), noise * np.square(1.0 / own)
-    if flag("orthogonal", orthogonal):
-        return (cc + ee) / np.sqrt((noise + single) / d + shared + single)
-    return (cc + ee) / np.sqrt((np.square(cc + ee) + shared + single) / d + shared + single)
+    scatter = noise if flag("orthogonal", orthogonal) else np.square(cc + ee) + shared
+    return (cc + ee) / np.sqrt((scatter + single) / d + shared + single)
 
 
 def _at_least_one(name: str, value: ArrayLike) -> Floats:

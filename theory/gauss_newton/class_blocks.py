@@ -26,7 +26,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from theory._checks import Floats, count, finite, flag, integer, require, scalar
+from theory._checks import Floats, count, flag, integer, scalar, within
 from theory._roots import special
 
 __all__ = ["hidden_ratio", "output_ratio", "uniform_ratio"]
@@ -113,8 +113,7 @@ def output_ratio(classes: int, *, logit_std: float, dim: int, samples: int) -> f
     """
     c = integer("classes", classes, least=2, most=_MOST_CLASSES)
     d, n = count("dim", dim), count("samples", samples)
-    s = scalar("logit_std", logit_std, finite)
-    require(0 <= s <= _WIDEST, "logit_std", f"in [0, {_WIDEST:g}]", logit_std)
+    s = scalar("logit_std", within("logit_std", logit_std, 0.0, _WIDEST))
     mean = _softmax_moments(c, s)
     own = mean(2) - 2 * mean(3) + mean(4)
     squares = [(d + 2) * mean(2, 2) + (n - 1) * mean(1, 1) ** 2]

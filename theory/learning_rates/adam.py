@@ -28,6 +28,7 @@ from theory._checks import (
     Floats,
     closed_form,
     finite,
+    inside,
     integer,
     nonnegative,
     positive,
@@ -247,7 +248,7 @@ def half_life(second: ArrayLike, *, batch_size: ArrayLike) -> Floats:
     >>> half_life([0.5, 0.25], batch_size=8)
     array([8., 4.])
     """
-    beta, size = together(second=(_decay, second), batch_size=(positive, batch_size))
+    beta, size = together(second=inside("second", second, 0, 1), batch_size=(positive, batch_size))
     return size * (np.log(2) / -np.log(beta))
 
 
@@ -281,7 +282,7 @@ def same_half_life(second: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike
     array([0.9   , 0.6561])
     """
     beta, size, known = together(
-        second=(_decay, second),
+        second=inside("second", second, 0, 1),
         batch_size=(positive, batch_size),
         known=(positive, known),
     )
@@ -457,12 +458,6 @@ def _checked(rate: float, momentum: float, second: float, damping: float) -> Ada
         scalar(name, within(name, beta, 0, 1)) for name, beta in (("momentum", momentum), ("second", second))
     )
     return AdamSetting(scalar("rate", rate, positive), first, last, scalar("damping", damping, nonnegative))
-
-
-def _decay(name: str, value: ArrayLike) -> Floats:
-    beta = within(name, value, 0, 1)
-    require((beta > 0) & (beta < 1), name, "above 0 and below 1", value)
-    return beta
 
 
 def _signs(gradient: ArrayLike, hessian: ArrayLike, noise: ArrayLike) -> tuple[Floats, Floats, Floats]:

@@ -31,6 +31,7 @@ from theory._checks import (
     closed_form,
     count,
     finite,
+    inside,
     positive,
     quiet,
     require,
@@ -164,7 +165,7 @@ def growth_steps(product: ArrayLike, *, ratio: ArrayLike) -> Floats:
     >>> float(growth_steps(3.0, ratio=16.0))
     2.0
     """
-    a, r = together(product=_product(product, 2, 4), ratio=(positive, ratio))
+    a, r = together(product=inside("product", product, 2, 4), ratio=(positive, ratio))
     return np.log(r) / (2 * np.log(a - 1))
 
 
@@ -201,7 +202,7 @@ def curvature_drop(output: ArrayLike, product: ArrayLike) -> Floats:
     >>> round(float(curvature_drop(0.1, 1.0)), 12)
     0.03
     """
-    z, a = together(output=(finite, output), product=_product(product, 0, 2))
+    z, a = together(output=(finite, output), product=inside("product", product, 0, 2))
     return (z / a) ** 2 * ((4 - a) / (2 - a))
 
 
@@ -236,7 +237,7 @@ def final_product(output: ArrayLike, product: ArrayLike) -> Floats:
     >>> final_product([0.001, 0.0013, 0.0016], 3.0).round(3)
     array([0.24 , 0.212, 0.188])
     """
-    z, a = together(output=(finite, output), product=_product(product, 0, 4))
+    z, a = together(output=(finite, output), product=inside("product", product, 0, 4))
     require(z != 0, "output", "different from 0", output)
     require(np.abs(z) <= a / 2, "output", "at most half of the product in size", output)
     ends = np.full(z.size, np.nan)
@@ -287,15 +288,9 @@ def mean_final_product(product: float, *, width: int) -> float:
     >>> round(mean_final_product(3.0, width=100), 2)
     0.2
     """
-    a = scalar("product", _product(product, 0, 4))
+    a = scalar("product", inside("product", product, 0, 4))
     n = count("width", width)
     if a < np.finfo(float).eps:  # what it moves by is less than its rounding
         return a
     b = special.betaincinv(n / 2, n / 2, 0.5 + (np.arange(_NODES) + 0.5) / (2 * _NODES))
     return float(final_product(a * (b - 0.5), a).mean())
-
-
-def _product(value: ArrayLike, low: float, high: float) -> Floats:
-    found = finite("product", value)
-    require((found > low) & (found < high), "product", f"in ({low}, {high})", value)
-    return found

@@ -226,18 +226,19 @@ class CompoundFreePoisson:
         parts = [self._inverse_of(flat[start : start + step]) for start in range(0, flat.size, step)]
         return np.concatenate(parts or [np.empty(0, dtype=np.complex128)]).reshape(z.shape)
 
+    @quiet
     def _inverse_of(self, z: NDArray[Any]) -> NDArray[np.complex128]:
-        lower = np.imag(z) < 0
+        spectrum, lower = self._spectrum, np.imag(z) < 0
         # G of the conjugate is the conjugate of G, so the upper half plane is enough
         z = np.where(lower, np.conj(z), z)
         edges = np.ravel(self.bulks)  # not the ends in units: they may differ by rounding
         nearest = np.argmin(np.abs(z[:, None] - edges), axis=1)
-        v = self._spectrum.inverse(
-            z / self._unit,
-            distance=(z - edges[nearest]) / self._unit,
-            nearest=nearest,
-            real=(np.imag(z) == 0) & ~self._inside(np.real(z)),
-        )
+        scaled = z / self._unit
+        v = spectrum.root(scaled, (z - edges[nearest]) / self._unit, nearest)
+        if self.rate < 1:
+            v = spectrum.near_atom(v, scaled)
+        v = np.where((np.imag(z) == 0) & ~self._inside(np.real(z)), np.real(v) + 0j, v)
+        v = np.where((scaled == 0) & (self.rate <= 1), 0.0, v)  # there G is infinite
         return np.where(lower, np.conj(v), v)
 
 
@@ -314,29 +315,6 @@ class _Spectrum:
         """A length beyond the spectrum, at least 1."""
         return max(1.0, float(np.abs(self.ends).max()))
 
-    @quiet
-    def inverse(
-        self, z: NDArray[Any], *, distance: NDArray[Any], nearest: NDArray[np.intp], real: NDArray[np.bool_]
-    ) -> Complexes:
-        """The root v(z) on the physical branch, closed upper half plane to itself.
-
-        Parameters
-        ----------
-        z
-            Flat, real or complex, not below the axis.
-        distance
-            z from ``ends[nearest]``, which may be known better than to the rounding of z.
-        nearest
-            Index of the nearest end of a bulk.
-        real
-            Whether v is real: z is, and not inside a bulk.
-        """
-        v = self._refined(z, distance, nearest)
-        if self.rate < 1:
-            v = self._near_atom(v, z)
-        v = np.where(real, np.real(v) + 0j, v)
-        return np.where((z == 0) & (self.rate <= 1), 0.0, v)  # there G is infinite
-
     def tail(self, v: Complexes) -> Floats:
         """Mass above z(v): Im of the integral of G from there to infinity, over pi."""
         total = np.angle(v)
@@ -363,8 +341,20 @@ class _Spectrum:
             moments[n] = self.rate * (self.weights @ trees[:, n])
         return moments
 
-    def _refined(self, z: NDArray[Any], distance: NDArray[Any], nearest: NDArray[np.intp]) -> Complexes:
-        """The root v from its end of the bulk: z - e = (v - v_e)^2 K(v), a root without cancellation."""
+    def root(self, z: NDArray[Any], distance: NDArray[Any], nearest: NDArray[np.intp]) -> Complexes:
+        """The root v(z) on the physical branch, closed upper half plane to itself.
+
+        From its end of the bulk: z - e = (v - v_e)^2 K(v), a root without cancellation.
+
+        Parameters
+        ----------
+        z
+            Flat, real or complex, not below the axis.
+        distance
+            z from ``ends[nearest]``, which may be known better than to the rounding of z.
+        nearest
+            Index of the nearest end of a bulk.
+        """
         corner = self.spikes[nearest]
         offset = corner[:, None] - self.poles
         squares = self.strengths / offset**2
@@ -385,7 +375,7 @@ class _Spectrum:
             )
         return (corner + delta.real) + 1j * np.abs(delta.imag)
 
-    def _near_atom(self, v: Complexes, z: NDArray[Any]) -> Complexes:
+    def near_atom(self, v: Complexes, z: NDArray[Any]) -> Complexes:
         """Small v from z = v h(v), h = 1 - rate + rate sum p v/(v - a), exact in the relative sense."""
         near = np.abs(v) < 0.1 * np.abs(self.spikes).min()
         found, z = np.where(near, v, 0.0), np.where(near, z, 0.0)

@@ -53,7 +53,6 @@ from numpy.typing import ArrayLike, NDArray
 from theory._checks import Floats, finite, fits, flag, integer, positive, quiet, require, together
 from theory.softmax._softmax import (
     block,
-    covariance_excess,
     excess_of_rows,
     heated,
     mean_excess,
@@ -61,6 +60,7 @@ from theory.softmax._softmax import (
     split_logits,
     split_probabilities,
     subtractable,
+    trace_and_square,
     where,
 )
 from theory.softmax.collapse import (
@@ -225,7 +225,8 @@ def gamma(p: ArrayLike, *, average: bool = False) -> Floats:
     # entries relative to the runner-up: their squares vanish near one-hot
     scale = rest.max(axis=-1)
     require(scale > 0, "p", "not one-hot", p)
-    return covariance_excess(rest / scale[..., None], top, scale)
+    trace, square = trace_and_square(rest / scale[..., None], top, scale)
+    return trace / np.sqrt(square)
 
 
 def gamma_from_logits(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:

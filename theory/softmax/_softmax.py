@@ -113,12 +113,6 @@ def block(size: int) -> int:
     return max(1, _BLOCK // size)
 
 
-def covariance_excess(ratios: Floats, top: Floats, scale: Floats) -> Floats:
-    """Trace over Frobenius norm of the covariance."""
-    trace, square = _moments(ratios, top, scale)
-    return trace / np.sqrt(square)
-
-
 def mean_excess(
     ratios: Floats, top: Floats, scale: Floats, weight: Floats, at_top: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
@@ -126,7 +120,7 @@ def mean_excess(
 
     `weight` is the scale of each member in any common unit, so that the largest is of order 1.
     """
-    traces, squares = _moments(ratios, top, scale)
+    traces, squares = trace_and_square(ratios, top, scale)
     trace = (weight * traces).sum(axis=-1)
     separate = np.sqrt((np.square(weight) * squares).sum(axis=-1))
     return trace / _norm_of_mean(ratios, top, scale, weight, at_top), trace / separate
@@ -166,7 +160,7 @@ def _excess_in_place(logits: Floats, heat: Floats, ratios: Floats, squares: Floa
     return trace / np.sqrt(square)
 
 
-def _moments(ratios: Floats, top: Floats, scale: Floats) -> tuple[Floats, Floats]:
+def trace_and_square(ratios: Floats, top: Floats, scale: Floats) -> tuple[Floats, Floats]:
     """Trace over `scale` and squared norm over its square."""
     return _from_sums(_sums(ratios, np.square(ratios)), top, scale)
 
@@ -199,14 +193,11 @@ def _norm_of_mean(
     norm = np.square(diagonal).sum(axis=-1)
     # off the diagonal, (mode + scale * ratios / 2) ratios^T and its transpose
     left = weight[..., None] * (at_top * top[..., None] + 0.5 * scale[..., None] * ratios)
+    across, back = np.swapaxes(left, -1, -2), np.swapaxes(ratios, -1, -2)
     for start in range(0, ratios.shape[-1], step := block(ratios.shape[-1])):
-        norm = norm + _squared_rows(left, ratios, start, start + step)
+        some = slice(start, start + step)
+        rows = across[..., some, :] @ ratios + back[..., some, :] @ left
+        k = np.arange(rows.shape[-2], dtype=np.intp)
+        rows[..., k, start + k] = 0.0
+        norm = norm + np.square(rows).sum(axis=(-2, -1))
     return np.sqrt(norm)
-
-
-def _squared_rows(left: Floats, right: Floats, start: int, stop: int) -> Floats:
-    """Sum of squares of the rows start:stop of left^T right + right^T left, its diagonal left out."""
-    rows = left[..., start:stop].mT @ right + right[..., start:stop].mT @ left
-    k = np.arange(rows.shape[-2], dtype=np.intp)
-    rows[..., k, start + k] = 0.0
-    return np.square(rows).sum(axis=(-2, -1))

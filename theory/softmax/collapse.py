@@ -189,16 +189,14 @@ def rounded_gamma(members: int) -> float:
     >>> rounded_gamma(4), round(rounded_gamma(2), 6)
     (1.0, 0.57735)
     """
-    s = count("members", members)
-    require(s >= 2, "members", "at least 2", members)
+    s = count("members", members, 2)
     return float(np.sqrt((s - 1) / 3.0))
 
 
 @quiet
 def _equal(tail: ArrayLike, members: int) -> tuple[int, Floats, Floats]:
     """S, the mode and the entries; a mode that only rounding makes negative is 0."""
-    s = count("members", members)
-    require(s >= 2, "members", "at least 2", members)
+    s = count("members", members, 2)
     eps = nonnegative("tail", tail)
     mode = 1.0 - (s - 1) * eps
     require(mode >= -1e-12, "tail", f"at most 1/{s - 1}", tail)
