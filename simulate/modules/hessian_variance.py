@@ -247,7 +247,7 @@ def _require_several(objective: Objective) -> None:
 
 
 def _way(objective: Objective) -> _Way:
-    """Return what the matrices of the samples are taken by."""
+    """Return the way to the matrices of the samples: by the head, at the sites, or by the parameters."""
     # derivatives by all logits would hold several copies of them, chunks of positions do not
     if not objective.training and objective.head_of(objective.few()) is not None:
         return "head"

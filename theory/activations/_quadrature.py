@@ -396,7 +396,7 @@ def _trapezoid(b: float, d: float, level: int) -> _Tensor | _Convolution:
 
 
 def _require_few(few: bool, variance: float) -> None:
-    """Refuse a variance whose nodes are not `few`."""
+    """Refuse a variance that takes too many nodes; `few` says that it does not."""
     if not few:
         raise ConvergenceError(f"variance {variance:g} is too large for the trapezoidal rule")
 

@@ -87,7 +87,7 @@ def labels(claim: AnyClaim) -> tuple[str, ...]:
 
 
 def passage(claim: AnyClaim, label: str) -> Passage:
-    """Return the paper's passage on the reading as our copy reads, if this is its label, else on the other reading."""
+    """Return the paper's passage on the reading with this label; a label of neither reading counts as the first."""
     own, *printed = _passages(claim).values()
     return printed[0] if label == PRINTED else own
 
@@ -101,7 +101,7 @@ def _passages(claim: AnyClaim) -> dict[str, Passage]:
     label = "corrected" if corrects else "theory"
     if not printed:
         return {label: stated._replace(standing=Standing.CORRECTED) if corrects else stated}
-    # what stands beside a formula that fails and is no misprint is known from those whom the source names, or ours
+    # a formula that fails and is no misprint has a counterpart: of those whom the source names, or ours
     counterpart = Standing.KNOWN if cites_others(claim) else Standing.OURS
     return {
         label: Passage(Standing.CORRECTED if corrects else counterpart, root=stated.root),
