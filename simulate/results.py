@@ -98,7 +98,9 @@ class Result:
     def _record(self) -> Mapping[str, Any]:
         """Return the fields that `to_dict` holds."""
         named: Any = getattr(self, "_asdict", None)  # of a named tuple
-        return named() if named else {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        if named:
+            return named()
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         head = textwrap.wrap(_printable(f"{type(self).__name__}: {self._headline()}"), _WIDTH)[:_HEAD]

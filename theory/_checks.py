@@ -135,10 +135,10 @@ def distributions(**vectors: ArrayLike) -> tuple[Floats, ...]:
     return together(**found)
 
 
-def require_symmetric(name: str, matrices: Floats) -> None:
-    """Refuse matrices (..., n, n) that rounding alone does not keep from being symmetric."""
+def require_symmetric(name: str, matrices: Floats, rounding: float = 1e-8) -> None:
+    """Refuse matrices (..., n, n) that differ from their transposes by more than `rounding` of the largest entry."""
     skew, size = (np.abs(x).max(axis=(-2, -1)) for x in (matrices - matrices.mT, matrices))
-    require(skew <= 1e-8 * size, name, "symmetric", matrices)
+    require(skew <= rounding * size, name, "symmetric", matrices)
 
 
 def whole(name: str, value: ArrayLike) -> Floats:

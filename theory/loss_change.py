@@ -329,7 +329,7 @@ def _matrix(name: str, value: ArrayLike, size: int) -> Floats:
         f"of shape (..., {size}, {size})",
         matrix.shape,
     )
-    require_symmetric(name, matrix)
+    require_symmetric(name, matrix, 1e-9)
     return matrix
 
 

@@ -76,7 +76,7 @@ def all_samples(samples: grids.TrainingSets, networks: Tensor | None = None) -> 
 
 
 def common_rates(block: Block, *rates: float) -> Tensor:
-    """The same learning rates for each network of a block, (R, C)."""
+    """Return learning rates of shape (R, C), the same C for each of the R networks of a block."""
     import torch
 
     return torch.tensor(rates, device=block.device).expand(len(block), -1)

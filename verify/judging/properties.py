@@ -58,8 +58,8 @@ def explore_exact(claim: ExactProperty, seed: int, max_examples: int) -> Explore
             return float(by(fixture(seed, f"{claim.id}\n{point.canonical()}"), point))
 
         off, rivals = violated(claim.violation), claim.rivals if point in claim.examples else {}
-        beside = {name: violated(rival) for name, rival in rivals.items()}
-        return exact_outcome(point, off, claim.tolerance, beside)
+        others = {name: violated(rival) for name, rival in rivals.items()}
+        return exact_outcome(point, off, claim.tolerance, others)
 
     return _explore(claim, judged, seed, max_examples)
 
