@@ -131,7 +131,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _decode(kind: Any, value: Any, where: str) -> Any:
     """Decode a JSON value as its annotation says, checked all the way down."""
-    plain, inner = get_origin(kind) or kind, get_args(kind)
+    plain, inner = _parts(kind)
+    if plain is float:
+        value = _number(value)
+    # Nearly all values end here.
+    if plain in (float, str, bool) and type(value) is plain:
+        return value
     # The only unions of these records are `X | None`.
     if plain is UnionType:
         return None if value is None else _decode(inner[0], value, where)
@@ -140,8 +145,6 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
     # Of no records the file has an empty list.
     if plain is list and inner[0] in TABLES and isinstance(value, dict):
         value = _records_of_table(inner[0], value, where)
-    if plain is float:
-        value = _number(value)
     if plain is Any:
         return _restore_non_finite(value, where)
     # Not `isinstance`: `true` is no number here.
@@ -235,6 +238,11 @@ def _drawable(place: float) -> bool:
 def _require_few(value: Any, where: str) -> None:
     if isinstance(value, list | dict) and len(value) > MOST_ITEMS:
         raise TypeError(f"{where} must have at most {MOST_ITEMS} items, got {len(value)}")
+
+
+@cache
+def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(kind) or kind, get_args(kind)
 
 
 @cache

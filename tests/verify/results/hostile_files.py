@@ -19,15 +19,12 @@ def text_of(raw: Any) -> str:
 
 def small(row: int = 0) -> Any:
     """A results file with one row, its points and looks few, a table of few rows, and one of everything else."""
-    made = json.loads(json.dumps(RAW))
-    made["rows"] = made["rows"][row : row + 1]
-    made["rows"][0]["points"] = made["rows"][0]["points"][:2]
-    for name in ("runs", "inventory", "planted"):
-        made[name] = made[name][:1]
-    made["observations"] = made["observations"][:1]
-    table = made["observations"][0]
-    table["groups"] = [{**group, "rows": group["rows"][:2]} for group in table["groups"][:2]]
-    return made
+    first, table = RAW["rows"][row], RAW["observations"][0]
+    few = {name: RAW[name][:1] for name in ("runs", "inventory", "planted")}
+    few["rows"] = [{**first, "points": first["points"][:2]}]
+    groups = [{**group, "rows": group["rows"][:2]} for group in table["groups"][:2]]
+    few["observations"] = [{**table, "groups": groups}]
+    return json.loads(json.dumps(RAW | few))
 
 
 def leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
