@@ -21,10 +21,9 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point
-from verify.judging.guards import TOGETHER, events_together, share_of_a_block, untrusted_share
+from verify.judging.guards import TOGETHER, Floats, events_together, share_of_a_block, untrusted_share
 from verify.judging.intervals import (
     Interval,
     distance_interval,
@@ -47,7 +46,6 @@ RESOLVED = 0.5
 PROFILE_POINTS = 97
 """Points of a distribution function kept for its plot."""
 
-Floats = NDArray[np.float64]
 Scores = Mapping[str, Floats]
 
 
