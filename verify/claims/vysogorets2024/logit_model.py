@@ -31,12 +31,6 @@ def _scales(p: Point) -> dict[str, Any]:
     return {"dim": p.dim, "sigma_c": p.sigma_c, "sigma_e": p.sigma_e}
 
 
-def _halves(c: Any, e: Any, p: Any) -> tuple[Any, Any]:
-    """G of two independent batches around the same class means."""
-    one, two = (ensembles.gauss_newton_of_logits(c[:, None] + half, p) for half in e.chunk(2, dim=1))
-    return one, two
-
-
 def _traces(g: Any) -> Any:
     return g.diagonal(dim1=1, dim2=2).sum(1)
 
@@ -255,7 +249,7 @@ def shared_means(block: Block, point: Point) -> Arrays:
     """Moments of the mean of G over residuals, from products of two batches around the same class means."""
     p = _predictions(point, block.device)
     c, e = _sample_logit_gradients(block.repeated(point.draws), point, p.shape[1], 2 * len(p))
-    one, two = _halves(c, e, p)
+    one, two = (ensembles.gauss_newton_of_logits(c[:, None] + half, p) for half in e.chunk(2, dim=1))
     products = {"trace_product": _traces(one) * _traces(two), "inner_product": (one * two).sum((1, 2))}
     return {name: values.reshape(len(block), -1).mean(1) for name, values in products.items()}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from scipy import special
 
 from simulate import networks, operators
 from simulate.monte_carlo import Point
@@ -40,8 +41,7 @@ from verify.model.domains import Between, Domain, Each, Either, OneOf
 
 
 def _probabilities(logits: Array) -> Array:
-    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return shifted / shifted.sum(axis=-1, keepdims=True)
+    return special.softmax(logits, axis=-1)
 
 
 def split_terms(rng: Generator, point: Point) -> Arrays:
@@ -70,7 +70,7 @@ def split_terms(rng: Generator, point: Point) -> Arrays:
 def _fisher(rng: Generator, point: Point) -> Arrays:
     """Gauss-Newton matrix by its products; second moments of gradients over labels of three kinds, one by one."""
     weights, x, labels = bias_free_on_images(rng, point)
-    p = _probabilities(networks.mlp_logits(weights, weights[0].new_tensor(x)).numpy())
+    p = _probabilities(_forward(weights, x))
     network, every = per_sample.flattened(weights), np.ones(len(x), dtype=np.int64)
     scores = np.stack(
         [per_sample.loss_gradients(*network, x, k * every, "relu").numpy() for k in range(p.shape[1])], axis=1

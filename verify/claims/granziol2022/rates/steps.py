@@ -223,19 +223,18 @@ def _polyak(_: Generator, point: Point) -> Arrays:
 def _nesterov(_: Generator, point: Point) -> Arrays:
     """Contraction of products of 2^48 steps of Nesterov's method: usual constants, as our copy reads, and others."""
     top, low = point.largest, point.smallest
-    usual = learning_rates.nesterov(top, low)
+    usual, contraction = (
+        learning_rates.nesterov(top, low),
+        partial(_contraction, point, optimisers.nesterov_step),
+    )
     return {
-        "Nesterov": _nesterov_contraction(point, *usual[:2]),
+        "Nesterov": contraction(*usual[:2]),
         "Nesterov, theory": usual.contraction,
-        "Nesterov as our copy reads": _nesterov_contraction(point, 1 / math.sqrt(top / low), usual.momentum),
-        "Nesterov, momentum squared": _nesterov_contraction(point, usual.learning_rate, usual.momentum**2),
-        "best": _nesterov_contraction(point, *learning_rates.best_nesterov(top, low)[:2]),
+        "Nesterov as our copy reads": contraction(1 / math.sqrt(top / low), usual.momentum),
+        "Nesterov, momentum squared": contraction(usual.learning_rate, usual.momentum**2),
+        "best": contraction(*learning_rates.best_nesterov(top, low)[:2]),
         "heavy ball, theory": learning_rates.heavy_ball(top, low).contraction,
     }
-
-
-def _nesterov_contraction(point: Point, *constants: Any) -> float:
-    return _contraction(point, optimisers.nesterov_step, *constants)
 
 
 def _contraction(point: Point, step: Any, *constants: Any) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import learning_rates
+from verify.claims.drawn_networks import stacked_rows
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.perceptrons import (
     TriedRates,
@@ -387,7 +388,7 @@ def rates_by_batch_size(block: Block, point: Point) -> Arrays:
         }
         for size, each in zip(point.batch_size, found, strict=True)
     ]
-    return {name: np.stack([row[name] for row in rows], 1) for name in rows[0]}
+    return stacked_rows(rows, axis=1)
 
 
 def _best(tried_rates: TriedRates) -> np.ndarray[Any, Any]:
