@@ -122,9 +122,11 @@ def zone_of(
     predicted = None
     if gauss_newton is not None and gauss_newton.value >= 0 and ratio is not None:
         predicted = float(hessian_excess(gauss_newton.value, frobenius_ratio=ratio))
+    low, high = (_place(seen.value + side * seen.standard_error, floor) for side in (-_SIGMAS, _SIGMAS))
+    height = f"the positive curvature is {seen.value / floor:.1f} times the noise of a random subspace"
     return Zone(
-        verdict=_verdict(seen, floor),
-        reason=_reason(seen, floor, ratio, sure),
+        verdict=" or ".join(_PLACES[low : high + 1]),
+        reason=height if seen.value > WELL * floor else f"{height}; {_cause(ratio, sure)}",
         dim=SUBSPACE,
         excess=seen,
         floor=floor,
@@ -191,21 +193,8 @@ def _labels(targets: Tensor, outputs: Tensor) -> bool:
     return not targets.is_floating_point() and targets.shape == outputs.shape[:-1]
 
 
-def _verdict(seen: Estimate, floor: float) -> str:
-    sides = (-_SIGMAS * seen.standard_error, _SIGMAS * seen.standard_error)
-    low, high = (_place(seen.value + side, floor) for side in sides)
-    return " or ".join(_PLACES[low : high + 1])
-
-
 def _place(value: float, floor: float) -> int:
     return (value > BARELY * floor) + (value > WELL * floor)
-
-
-def _reason(seen: Estimate, floor: float, ratio: float | None, sure: Softmax | None) -> str:
-    height = f"the positive curvature is {seen.value / floor:.1f} times the noise of a random subspace"
-    if seen.value > WELL * floor:
-        return height
-    return f"{height}; {_cause(ratio, sure)}"
 
 
 def _cause(ratio: float | None, sure: Softmax | None) -> str:
