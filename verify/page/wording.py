@@ -13,13 +13,12 @@ from verify.escapes import escaped, printable
 from verify.judging.guards import REMEDIES, TOLD_FROM, unseen_rate
 from verify.judging.judge import PRINTED
 from verify.model import Kind, Standing
-from verify.page.formulas import GREEK
+from verify.page.formulas import GREEK, RAISED
 from verify.results import PointOutcome, Row
 
 EVEN = 0.9
 """Share of the larger side from which the smaller one is left out."""
 
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SMALLEST_DECIMAL, _LARGEST_DECIMAL = 1e-4, 1e6
 
 
@@ -95,7 +94,7 @@ def power_of_ten(exponent: int) -> str:
     >>> power_of_ten(-12)
     '10⁻¹²'
     """
-    return "10" + str(exponent).translate(_SUPERSCRIPT)
+    return "10" + str(exponent).translate(RAISED)
 
 
 def prediction(point: PointOutcome, *, plain: bool = False) -> str:
