@@ -93,14 +93,12 @@ def load(path: Path) -> Results:
     """
     content = _read_bytes(path)
     try:
-        raw = json.loads(content.decode("utf-8"), object_pairs_hook=_object)
-    except (ValueError, RecursionError):
-        raise ValueError(f"results file {path} is corrupt: not JSON; run losscurv report again") from None
-    except TypeError as error:
-        raise ValueError(f"results file {path} is corrupt: {error}; run losscurv report again") from None
-    if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
-        raise ValueError(f"results file {path} must have schema {SCHEMA}; run losscurv report again")
-    try:
+        try:
+            raw = json.loads(content.decode("utf-8"), object_pairs_hook=_object)
+        except (ValueError, RecursionError):
+            raise TypeError("not JSON") from None
+        if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
+            raise ValueError(f"results file {path} must have schema {SCHEMA}; run losscurv report again")
         return _decode(Results, raw, "results")
     except (TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"results file {path} is corrupt: {error}; run losscurv report again") from None
