@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulate._checks import one_of
 from simulate.monte_carlo import Point
 from verify.judging.guards import TOGETHER, Floats, events_together, share_of_a_block, untrusted_share
 from verify.judging.intervals import (
@@ -67,8 +68,7 @@ class Estimand(NamedTuple):
     def column(self, name: Any = None, dimensions: int = 1) -> Floats:
         """A score, finite, with one number per replicate (or one per replicate and component)."""
         name = name or self.score
-        if name not in self.scores:
-            raise ValueError(f"score must be one of {', '.join(self.scores)}, got {name!r}")
+        one_of("score", name, self.scores)
         values = self.scores[name]
         if values.ndim != dimensions:
             form = "one number" if dimensions == 1 else "one vector"
