@@ -139,7 +139,7 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
     if plain is list and inner[0] in TABLES and isinstance(value, dict):
         value = _records_of_table(inner[0], value, where)
     if plain is float:
-        value = _number(value)
+        value = float(value) if type(value) is int or value in NOT_FINITE else value
     if plain is Any:
         return _restore_non_finite(value, where)
     # Not `isinstance`: `true` is no number here.
@@ -265,7 +265,3 @@ def _restore_non_finite(value: Any, where: str, depth: int = 0) -> Any:
     if isinstance(value, int) and not -INTEGERS < value < INTEGERS:
         raise TypeError(f"{where} must have integers below 2**128")
     return float(value) if value in NOT_FINITE else value
-
-
-def _number(value: Any) -> Any:
-    return float(value) if type(value) is int or value in NOT_FINITE else value

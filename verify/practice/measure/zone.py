@@ -167,7 +167,9 @@ def softmax(problem: Problem) -> Softmax | None:
     with forward_passes(objective, "outputs"):
         for batch in objective.batches():
             for outputs, targets in _places(objective, batch):
-                kept = outputs[targets != ignored] if _labels(targets, outputs) else outputs.flatten(0, -2)
+                # labels, not a share for each class
+                labels = not targets.is_floating_point() and targets.shape == outputs.shape[:-1]
+                kept = outputs[targets != ignored] if labels else outputs.flatten(0, -2)
                 for part in kept.split(max(1, _AT_ONCE // classes)):
                     logarithms = part.double().log_softmax(1)
                     top += float(logarithms.amax(1).exp().sum())
@@ -186,11 +188,6 @@ def _places(objective: Objective, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
     hidden = head.hidden(objective, leaves, batch.inputs)
     for rows in rows_of(objective, head, hidden, batch.targets):
         yield functional.linear(rows.hidden, *head.own(objective, leaves)), rows.batch.targets
-
-
-def _labels(targets: Tensor, outputs: Tensor) -> bool:
-    """Return whether targets are labels, not a share for each class."""
-    return not targets.is_floating_point() and targets.shape == outputs.shape[:-1]
 
 
 def _place(value: float, floor: float) -> int:
