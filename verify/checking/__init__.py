@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate._checks import at_least, did_you_mean
 from simulate.monte_carlo import Point, open_executor
 from verify.checking.replicates import (
+    Floats,
     Place,
     Replicates,
     call_function,
@@ -32,7 +32,7 @@ from verify.checking.replicates import (
     require_processes,
     returned_numbers,
 )
-from verify.checking.results import Checked, CheckedPoint
+from verify.checking.results import Checked, CheckedPoint, Formula
 from verify.judging.admission import rival_problems, size_problems
 from verify.judging.guards import STILL
 from verify.judging.intervals import FEWEST
@@ -51,8 +51,6 @@ from verify.model import (
 
 __all__ = ["Checked", "CheckedPoint", "check"]
 
-Floats = NDArray[np.float64]
-Formula = Callable[..., Any]
 
 BUDGET = 100_000
 """Most replicates of a point: enough for a margin of a fiftieth of a standard deviation at an error of 1e-3."""

@@ -23,9 +23,9 @@ COUNTS = "counts, which differ by one at least"
 Violation = Callable[[Generator, Point], float]
 
 
-def stacked_rows(rows: Sequence[Arrays]) -> Arrays:
-    """Arrays by name from what each replicate, or each of its settings, has of them."""
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+def stacked_rows(rows: Sequence[Arrays], axis: int = 0) -> Arrays:
+    """Arrays by name from what each replicate, or each of its settings, has of them, along a new axis."""
+    return {name: np.stack([row[name] for row in rows], axis) for name in rows[0]}
 
 
 def stream_by_stream(one: Callable[[Generator, Point, str], Arrays]) -> Simulator:

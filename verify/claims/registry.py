@@ -35,7 +35,7 @@ from verify.model import (
 )
 from verify.model.inventory import Entry, Paper, Status
 from verify.model.observation import Observation
-from verify.results import InventoryRow
+from verify.results import InventoryRow, Observed, Row
 
 GROUP = "losscurv.claims"
 """Entry points: the id of a paper, and the module or package that holds its PAPER, ENTRIES and claims."""
@@ -318,7 +318,7 @@ def covered(items: Iterable[AnyClaim | Observation]) -> dict[tuple[str, str], li
     return found
 
 
-def entry_of(item: AnyClaim | Observation, entry: str) -> tuple[str, str]:
+def entry_of(item: AnyClaim | Observation | Row | Observed, entry: str) -> tuple[str, str]:
     """Return paper and id of an entry, given as ``id`` in the item's own paper or as ``paper/id``."""
     paper, _, name = entry.rpartition("/")
     return (paper or item.paper, name)

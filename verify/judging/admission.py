@@ -86,7 +86,7 @@ def problems(claim: AnyClaim) -> Iterator[str]:
     if isinstance(claim, Claim):
         yield from _claim_problems(claim)
     elif isinstance(claim, StatisticalProperty):
-        yield from _margin_problems(claim.margin, claim.relative, claim.margin_reason)
+        yield from _margin_problems(claim)
         if not claim.examples:
             yield "have at least one point"
         yield from rival_problems(claim.claim_at(claim.examples[0]), claim.examples)
@@ -176,7 +176,7 @@ def _all_different(values: object) -> TypeGuard[tuple[Any, ...]]:
 
 def _claim_problems(claim: Claim) -> Iterator[str]:
     experiment = claim.experiment
-    yield from _margin_problems(claim.margin, claim.relative, claim.margin_reason)
+    yield from _margin_problems(claim)
     if claim.logarithm and (
         claim.logarithm not in LOGARITHMS or claim.relative or claim.kind in NO_LOGARITHMS
     ):
@@ -280,10 +280,11 @@ def _stronger_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
             yield f"have a point where rival {name!r} is a {by}"
 
 
-def _margin_problems(margin: float, relative: bool, reason: str) -> Iterator[str]:
-    if not (math.isfinite(margin) and margin > 0) or (relative and margin > WIDEST):
+def _margin_problems(claim: Claim | StatisticalProperty) -> Iterator[str]:
+    margin = claim.margin
+    if not (math.isfinite(margin) and margin > 0) or (claim.relative and margin > WIDEST):
         yield f"have a positive margin, at most {WIDEST:g} if relative"
-    if not reason:
+    if not claim.margin_reason:
         yield "say why its margin is as wide as it is"
 
 

@@ -21,10 +21,10 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simulate._checks import one_of
 from simulate.monte_carlo import Point
-from verify.judging.guards import TOGETHER, events_together, share_of_a_block, untrusted_share
+from verify.judging.guards import TOGETHER, Floats, events_together, share_of_a_block, untrusted_share
 from verify.judging.intervals import (
     Interval,
     distance_interval,
@@ -47,7 +47,6 @@ RESOLVED = 0.5
 PROFILE_POINTS = 97
 """Points of a distribution function kept for its plot."""
 
-Floats = NDArray[np.float64]
 Scores = Mapping[str, Floats]
 
 
@@ -69,8 +68,7 @@ class Estimand(NamedTuple):
     def column(self, name: Any = None, dimensions: int = 1) -> Floats:
         """A score, finite, with one number per replicate (or one per replicate and component)."""
         name = name or self.score
-        if name not in self.scores:
-            raise ValueError(f"score must be one of {', '.join(self.scores)}, got {name!r}")
+        one_of("score", name, self.scores)
         values = self.scores[name]
         if values.ndim != dimensions:
             form = "one number" if dimensions == 1 else "one vector"

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
-from verify.model import AnyClaim, Claim
+from verify.model import AnyClaim, Claim, value_at
 
 
 def ratio(claim: Claim, block: Block, point: Point) -> Any:
     """Return the score of a claim over its prediction, one number for each replicate, at any point."""
     scores = claim.experiment.simulate(block, point)
     if not claim.inputs:
-        return scores[str(claim.score)] / _predicted(claim.predict, point)
+        return scores[str(claim.score)] / value_at(claim.predict, point)
     measured = {name: _numbers(scores[name]) for name in claim.inputs}
     return _numbers(scores[str(claim.score)]) / claim.predict(SimpleNamespace(**point, **measured))
 
@@ -33,12 +32,6 @@ def one(_: Point) -> float:
     1.0
     """
     return 1.0
-
-
-@lru_cache(64)
-def _predicted(predict: Callable[[Any], Any], point: Point) -> float:
-    """Return a prediction; cached, as every block of a point needs it."""
-    return float(predict(point))
 
 
 def _numbers(score: Any) -> Any:

@@ -133,17 +133,14 @@ def share_of_a_block(values: Floats) -> float:
     return between / within if within > 0 else (math.inf if between > 0 else 1.0)
 
 
+@cache
 def untrusted_share(n: int) -> float:
     """`share_of_a_block` that n independent Gaussian replicates exceed with a chance of one in a million.
 
     >>> [round(untrusted_share(n), 2) for n in (96, 1600)]
     [8.65, 1.88]
     """
-    return _untrusted(max(n // BLOCK, 2))
-
-
-@cache
-def _untrusted(blocks: int) -> float:
+    blocks = max(n // BLOCK, 2)
     return float(import_module("scipy.special").fdtri(blocks - 1, blocks * (BLOCK - 1), 1 - CHANCE))
 
 

@@ -23,11 +23,8 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 import numpy as np
-from numpy.typing import NDArray
 
-from verify.judging.guards import SKEWED, STILL, departure
-
-Floats = NDArray[np.float64]
+from verify.judging.guards import SKEWED, STILL, Floats, departure, unseen_rate
 
 FEWEST = 96
 """No verdict before this many replicates: from 64 on the interval misses 1.4 times as often as promised on
@@ -258,10 +255,9 @@ def rate_interval(hits: int, n: int, *, alpha: float) -> Interval:
     >>> round(rate_interval(0, 1000, alpha=1e-6).upper, 4), rate_interval(3, 1000, alpha=1e-6).lower > 0
     (0.0138, True)
     """
-    # No verdict rests on this interval: one violation is proof.
     if hits or n < FEWEST:
         return proportion_interval(hits, n, alpha=alpha)
-    return Interval(estimate=0.0, lower=0.0, upper=min(1.0, -math.log(alpha) / n))
+    return Interval(estimate=0.0, lower=0.0, upper=min(1.0, unseen_rate(n, alpha)))
 
 
 def doublings(n: int) -> int:

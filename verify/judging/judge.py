@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate.monte_carlo import BLOCK, Point
-from verify.judging.estimands import Estimand, estimated, excesses, formula_distance, profile, slack
+from verify.judging.estimands import Estimand, Scores, estimated, excesses, formula_distance, profile, slack
 from verify.judging.guards import REFUTED, UNCONFIRMED
 from verify.judging.intervals import FEWEST, Interval
 from verify.model import (
@@ -43,8 +42,6 @@ KEPT = 8
 CITED = re.compile(r"[A-Z][\w-]+ (et al\. )?\((19|20)\d\d\)")
 """Authors with a year."""
 
-Scores = Mapping[str, NDArray[np.float64]]
-
 
 class Reading(NamedTuple):
     """Reading of a claim: as corrected (or undisputed), or as our copy of the paper reads."""
@@ -52,7 +49,6 @@ class Reading(NamedTuple):
     label: str
     predict: Prediction
     score: str | tuple[str, str]
-    passage: Passage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,10 +71,10 @@ class Judgement:
 
 def readings(claim: Claim) -> tuple[Reading, ...]:
     """Return the reading held to be right and, where our copy of the paper reads otherwise, that one too."""
-    (label, said), *other = _passages(claim).items()
-    mine = Reading(label, claim.predict, claim.score, said)
+    own, *other = labels(claim)
+    mine = Reading(own, claim.predict, claim.score)
     printed = {"score" if isinstance(claim.printed, str) else "predict": claim.printed}
-    return (mine, *(mine._replace(label=label, passage=said, **printed) for label, said in other))
+    return (mine, *(mine._replace(label=label, **printed) for label in other))
 
 
 def labels(claim: AnyClaim) -> tuple[str, ...]:

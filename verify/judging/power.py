@@ -55,7 +55,7 @@ class _Unit(NamedTuple):
 
     def caught(self, at: PointOutcome) -> float:
         """Smallest error that is sure to be detected at a point."""
-        return (at.margin + 2 * _half_width(at)) / self.scale(at)
+        return (at.margin + 2 * at.half_width) / self.scale(at)
 
 
 def claim_power(claim: Claim, outcomes: Outcomes) -> Power:
@@ -91,7 +91,7 @@ def _power(unit: _Unit, outcomes: Outcomes) -> Power:
         return Power(f"{_shortfall(unit, wrong, outcomes)}{would_show}", caught)
     if caught is None:
         return NOTHING
-    excluded = max((abs(o.measured - o.predicted) + _half_width(o)) / unit.scale(o) for o in outcomes)
+    excluded = max((abs(o.measured - o.predicted) + o.half_width) / unit.scale(o) for o in outcomes)
     return Power(
         f"A deviation beyond {unit.size(excluded)} is excluded by this run; "
         f"one beyond {unit.size(caught)} would have been caught.",
@@ -110,10 +110,6 @@ def _violations(outcomes: Outcomes, broken: bool) -> Power:
 
 def _lacks_intervals(outcomes: Outcomes) -> bool:
     return any(not math.isfinite(o.lower + o.upper) or not math.isfinite(o.predicted) for o in outcomes)
-
-
-def _half_width(outcome: PointOutcome) -> float:
-    return max(outcome.upper - outcome.measured, outcome.measured - outcome.lower)
 
 
 def _shortfall(unit: _Unit, wrong: Outcomes, outcomes: Outcomes) -> str:
@@ -135,16 +131,13 @@ def explored_power(claim: ExactProperty | StatisticalProperty, explored: Explore
     count = len(explored.outcomes)
     decided = [o for o in explored.outcomes if math.isfinite(o.lower + o.upper)]
     if isinstance(claim, ExactProperty):
-        found = Power(
-            f"None of {count} examples violates it by more than {claim.tolerance:.1g}.", claim.tolerance
-        )
+        sensitivity = claim.tolerance
+        words = f"None of {count} examples violates it by more than {sensitivity:.1g}."
     elif decided:
-        found = _power(_Unit(claim.relative), decided)
-        sensitivity = max(map(_Unit(claim.relative).caught, decided))
-        found = Power(f"{count} examples. {found.words}", sensitivity)
+        words, sensitivity = _power(_Unit(claim.relative), decided)
+        words = f"{count} examples. {words}"
     else:
-        found = Power(f"{count} examples, none decided.")
-    words = found.words
+        words, sensitivity = f"{count} examples, none decided.", None
     if explored.failing:
         words = f"{count} examples tried; the simplest that disagrees is shown."
     if explored.again:  # examples that failed once, on which no verdict rests
@@ -153,7 +146,7 @@ def explored_power(claim: ExactProperty | StatisticalProperty, explored: Explore
             for o in explored.again
         ]
         words += f" In addition, not counted, what failed once: {'; '.join(listed)}."
-    return Power(words, found.sensitivity)
+    return Power(words, sensitivity)
 
 
 # --- numbers in sentences: plainly, and differences of logarithms as the factors that they stand for

@@ -104,6 +104,11 @@ def explore(
 
     Returns all outcomes, and the simplest failing one, if any.
     """
+    import hypothesis
+    from hypothesis import HealthCheck, Phase
+
+    from verify.judging.provider import BACKEND
+
     known: dict[_Place, _Outcome] = {}
     failing: list[_Outcome] = []
     most = math.inf
@@ -123,45 +128,6 @@ def explore(
             failing.append(known[point])
             raise _CounterexampleError
 
-    for point in examples:
-        _tolerate(check, point)
-    if not failing:
-        _search(lambda values: check(place(values)), drawn, seed, max_examples)
-    return list(known.values()), failing[-1] if failing else None
-
-
-def _explore(
-    claim: ExactProperty | StatisticalProperty,
-    judged: Callable[[Point], PointOutcome],
-    seed: int,
-    max_examples: int,
-) -> Explored:
-    from hypothesis import strategies as st
-
-    started = time.perf_counter()
-    outcomes, failing = explore(
-        judged,
-        st.fixed_dictionaries({name: strategy(of) for name, of in claim.domain.items()}),
-        lambda drawn: Point(**drawn),
-        seed=_number(claim.id, seed),
-        max_examples=max_examples,
-        examples=claim.examples,
-    )
-    again = [judged(point) for point in claim.failed]
-    return Explored(outcomes, failing, time.perf_counter() - started, again)
-
-
-def _search(
-    check: Callable[[Mapping[str, Any]], None],
-    drawn_from: SearchStrategy[Mapping[str, Any]],
-    seed: int,
-    max_examples: int,
-) -> None:
-    import hypothesis
-    from hypothesis import HealthCheck, Phase
-
-    from verify.judging.provider import BACKEND
-
     # The seed alone decides which examples are tried: nothing is read from earlier runs, and no deadline
     # depends on the speed of the machine. An example may simulate for seconds.
     @hypothesis.seed(seed)
@@ -175,11 +141,38 @@ def _search(
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
-    @hypothesis.given(drawn_from)
-    def search(drawn: Mapping[str, Any]) -> None:
-        check(drawn)
+    @hypothesis.given(drawn)
+    def search(values: Mapping[str, Any]) -> None:
+        check(place(values))
 
-    _tolerate(search)
+    for point in examples:
+        _tolerate(check, point)
+    if not failing:
+        _tolerate(search)
+    return list(known.values()), failing[-1] if failing else None
+
+
+def _explore(
+    claim: ExactProperty | StatisticalProperty,
+    judged: Callable[[Point], PointOutcome],
+    seed: int,
+    max_examples: int,
+) -> Explored:
+    from hypothesis import strategies as st
+
+    # Not `hash()`, which differs from process to process.
+    digest = hashlib.sha256(f"{claim.id}\n{seed}".encode()).digest()
+    started = time.perf_counter()
+    outcomes, failing = explore(
+        judged,
+        st.fixed_dictionaries({name: strategy(of) for name, of in claim.domain.items()}),
+        lambda drawn: Point(**drawn),
+        seed=int.from_bytes(digest[:8], "big"),
+        max_examples=max_examples,
+        examples=claim.examples,
+    )
+    again = [judged(point) for point in claim.failed]
+    return Explored(outcomes, failing, time.perf_counter() - started, again)
 
 
 def _tolerate(call: Callable[..., None], *arguments: Any) -> None:
@@ -187,8 +180,3 @@ def _tolerate(call: Callable[..., None], *arguments: Any) -> None:
         call(*arguments)
     except _CounterexampleError:
         return  # the search is over; what failed is on record
-
-
-def _number(claim: str, seed: int) -> int:
-    # Not `hash()`, which differs from process to process.
-    return int.from_bytes(hashlib.sha256(f"{claim}\n{seed}".encode()).digest()[:8], "big")

@@ -12,12 +12,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from verify.judging.guards import MISFIT, UNTRUSTED
+from verify.judging.guards import MISFIT, UNTRUSTED, Floats
 from verify.judging.intervals import Interval, mean_interval
-
-Floats = NDArray[np.float64]
 
 DROPPED = 1.25
 """Least weight, in the half-width of a limit, of the change from dropping the smallest size."""

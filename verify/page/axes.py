@@ -27,7 +27,7 @@ NEAR = 4.5
 """Rivals and ends of intervals up to so many margins away are inside the frame."""
 
 
-def padded_ends(places: Sequence[float], *, logarithmic: bool = False) -> Limits:
+def padded_ends(places: Sequence[float], *, logarithmic: bool) -> Limits:
     """Ends of a horizontal axis, with room beside its first and last place."""
     low, high = min(places), max(places)
     if logarithmic:
@@ -37,7 +37,7 @@ def padded_ends(places: Sequence[float], *, logarithmic: bool = False) -> Limits
     return low - pad, high + pad
 
 
-def plain_scale(name: str, ends: Limits, *, logarithmic: bool = False, whole: bool = False) -> Scale:
+def plain_scale(name: str, ends: Limits, *, logarithmic: bool, whole: bool = False) -> Scale:
     """An axis with a few round numbers as ticks, `whole` ones if asked for, or powers of ten."""
     found = powers(*ends) if logarithmic else []
     texts = {value: tick_text(value) for value in found}
@@ -63,7 +63,7 @@ def powers(low: float, high: float) -> list[float]:
     return [10.0**k for k in range(first, last + 1, step)] if last - first >= 2 else []
 
 
-def limits_around(core: Floats, others: Floats, *, least: float = 0.0, logarithmic: bool = False) -> Limits:
+def limits_around(core: Floats, others: Floats, *, least: float, logarithmic: bool) -> Limits:
     """Ends of an axis: all of the `core`, and of the others what stays within reach of it, `least` or more."""
     if logarithmic:
         core, others = np.log(core[core > 0]), np.log(others[others > 0])

@@ -163,7 +163,7 @@ def tip(point: PointOutcome) -> str:
 
 def draw_measured(
     axes: Axes, point: PointOutcome, at: float, along: str, limits: Limits, *,
-    size: float, mark: str = "", networks: bool = False, said: str = "",
+    size: float, mark: str, networks: bool, said: str,
 ) -> None:  # fmt: skip
     """A measured value with its interval, `along` x or y, at a place on the other axis.
 

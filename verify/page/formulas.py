@@ -129,7 +129,7 @@ _TAGS = {"\ue000": "<sub>", "\ue001": "</sub>", "\ue002": "<sup>", "\ue003": "</
 
 _LOW = re.compile("(?:(?<=[A-Za-z\u0370-\u03ff])_|(?<=[ηκ]))([0-9]+)(?![A-Za-z0-9_])")
 _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-_RAISED = str.maketrans("-−0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+RAISED = str.maketrans("-−0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def lettered(text: object) -> Markup:
@@ -156,7 +156,7 @@ def typeset(text: str) -> str:
     'σ_c² √(P) λ₁ of κ₂ α^(2-L)'
     """
     lowered = _LOW.sub(lambda found: found[1].translate(_LOWERED), _spelled(text))
-    return re.sub(r"(?<=[\w)|])\^(-?\d+)(?![\w/])", lambda power: power[1].translate(_RAISED), lowered)
+    return re.sub(r"(?<=[\w)|])\^(-?\d+)(?![\w/])", lambda power: power[1].translate(RAISED), lowered)
 
 
 def _spelled(text: str) -> str:

@@ -59,9 +59,10 @@ def outcome_of(rows: Iterable[Judged]) -> str:
 def mark_of(rows: Iterable[Judged]) -> str:
     """Return the mark of a claim: its outcome, but for a reading that crashed or is undecided."""
     listed = list(rows)
-    verdicts = {row.verdict for row in listed}
-    without = next((verdict for verdict in (Verdict.BROKEN, Verdict.UNDECIDED) if verdict in verdicts), None)
-    return without.value if without else outcome_of(listed)
+    for verdict in (Verdict.BROKEN, Verdict.UNDECIDED):
+        if any(row.verdict == verdict for row in listed):
+            return verdict.value
+    return outcome_of(listed)
 
 
 def reading_mark(row: Row) -> str:

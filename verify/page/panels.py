@@ -301,7 +301,7 @@ def mean_at(at: ProfilePoint) -> PointOutcome:
 # --- in margins
 
 
-def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
+def deviations_panel(row: Row, width: float) -> Panel:
     """A line for each point: its interval and its rivals, in margins; exact ones in tolerances, logarithmic.
 
     Many points are sorted and have neither names nor numbers. Rivals beyond the axis are in the note.

@@ -21,6 +21,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from simulate._checks import one_of
 from verify.escapes import escaped
 from verify.files import replace_files, writing
 from verify.page import wording
@@ -172,8 +173,7 @@ def format_of(path: Path) -> str:
         If it ends otherwise.
     """
     form = path.suffix.removeprefix(".").lower()
-    if form not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {form!r}")
+    one_of("format", form, FORMATS)
     return form
 
 

@@ -240,7 +240,7 @@ def _worst(points: Sequence[PointOutcome], by: Callable[[PointOutcome], float]) 
 
 def _deviation(point: PointOutcome) -> float:
     """Largest distance of the true value from the prediction: deviation plus half-width."""
-    return abs(point.measured - point.predicted) + wording.half_width(point)
+    return abs(point.measured - point.predicted) + point.half_width
 
 
 def predicted_over(row: Row, point: PointOutcome) -> float:

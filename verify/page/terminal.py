@@ -237,7 +237,7 @@ def _broken_block(heading: str, row: Row | Observed) -> str:
 
 
 def _numbers(row: Row, point: PointOutcome) -> dict[str, str]:
-    half = wording.half_width(point)
+    half = point.half_width
     parts = wording.half_parts(point, 3, plain=True)
     halves = abs(point.measured - point.predicted) / half if half > 0 else math.inf
     margins = f"{_three_digits(abs(wording.deviation(point)))} margins"

@@ -13,13 +13,12 @@ from verify.escapes import escaped, printable
 from verify.judging.guards import REMEDIES, TOLD_FROM, unseen_rate
 from verify.judging.judge import PRINTED
 from verify.model import Kind, Standing
-from verify.page.formulas import GREEK
+from verify.page.formulas import GREEK, RAISED
 from verify.results import PointOutcome, Row
 
 EVEN = 0.9
 """Share of the larger side from which the smaller one is left out."""
 
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SMALLEST_DECIMAL, _LARGEST_DECIMAL = 1e-4, 1e6
 
 
@@ -95,7 +94,7 @@ def power_of_ten(exponent: int) -> str:
     >>> power_of_ten(-12)
     '10⁻¹²'
     """
-    return "10" + str(exponent).translate(_SUPERSCRIPT)
+    return "10" + str(exponent).translate(RAISED)
 
 
 def prediction(point: PointOutcome, *, plain: bool = False) -> str:
@@ -117,7 +116,7 @@ def measurement(point: PointOutcome, *, plain: bool = False) -> str:
     ...                          upper=2.08))
     '2.000 +0.080 −0.030'
     """
-    half = half_width(point)
+    half = point.half_width
     if half == 0.0:
         return numeral(point.measured, plain=plain)
     sides = point.upper - point.measured, point.measured - point.lower
@@ -128,12 +127,6 @@ def measurement(point: PointOutcome, *, plain: bool = False) -> str:
     decimals = len(larger.partition(".")[2])
     up, down = (f"{max(side, 0.0):.{decimals}f}" for side in sides)
     return f"{middle} +{up} {'-' if plain else '−'}{down}"
-
-
-def half_width(point: PointOutcome) -> float:
-    """The larger distance from the measured value to a limit."""
-    sides = (point.upper - point.measured, point.measured - point.lower)
-    return math.inf if any(math.isnan(side) for side in sides) else max(sides)
 
 
 def half_parts(point: PointOutcome, digits: int = 2, *, plain: bool = False) -> str:
@@ -231,7 +224,7 @@ def telling(row: Row) -> PointOutcome | None:
         return row.points[-1] if row.points else None
 
     def hardness(point: PointOutcome) -> tuple[bool, int, float]:
-        reach = abs(deviation(point)) + (half_width(point) / point.margin if point.margin > 0 else 0.0)
+        reach = abs(deviation(point)) + (point.half_width / point.margin if point.margin > 0 else 0.0)
         return point.verdict == row.verdict, point.replicates, reach if math.isfinite(reach) else math.inf
 
     return max(row.points, key=hardness, default=None)

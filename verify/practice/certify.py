@@ -30,6 +30,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from torch import Tensor
 
 from simulate import _checks
@@ -204,8 +205,7 @@ def certify(
         ("matrix", matrix, _MATRICES),
         ("which", which, ("LA", "SA", "LM")),
     ):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        _checks.one_of(name, value, known)
     standard = _QUANTITIES[quantity][0]
     off = float(_checks.positive_numbers("tolerance", standard if tolerance is None else tolerance))
     spent = Budget(min(budget, 1e9))
@@ -274,7 +274,7 @@ def _moduli(ends: Floats) -> Floats:
     return np.array([moduli.min(0) * (ends.prod(0) > 0), moduli.max(0)])
 
 
-def _gaussian(operator: Operator, rng: np.random.Generator, count: int) -> Tensor:
+def _gaussian(operator: Operator, rng: Generator, count: int) -> Tensor:
     return operator.vectors(rng.standard_normal((count, operator.dim)))
 
 
@@ -282,7 +282,7 @@ def _gaussian(operator: Operator, rng: np.random.Generator, count: int) -> Tenso
 
 
 def _eigenvalues(
-    claimed: Floats, operator: Operator, rng: np.random.Generator, steps: int, tolerance: float, which: str
+    claimed: Floats, operator: Operator, rng: Generator, steps: int, tolerance: float, which: str
 ) -> _Compare:
     count = len(claimed)
     top = count * (which != "SA")
@@ -317,9 +317,7 @@ def _factors(probes: int) -> Floats:
     return -lambertw(-((_DOUBT / 4) ** (2 / probes)) / math.e, branches).real
 
 
-def _moments(
-    claimed: Floats, operator: Operator, rng: np.random.Generator, products: int, quantity: str
-) -> _Compare:
+def _moments(claimed: Floats, operator: Operator, rng: Generator, products: int, quantity: str) -> _Compare:
     dim, plus_minus = operator.dim, np.array([-1, 1])
     exact = dim + 2 <= products  # a basis of the whole space leaves 0 of the probes
     first = _gaussian(operator, rng, dim if exact else products // 3)
@@ -357,7 +355,7 @@ def _moments(
 # --- operator ----------------------------------------------------------------------------------------------------
 
 
-def _operator(claimed: Operator, operator: Operator, rng: np.random.Generator) -> _Compare:
+def _operator(claimed: Operator, operator: Operator, rng: Generator) -> _Compare:
     vectors = _gaussian(operator, rng, _PROBES)
     true, other = operator(vectors).double(), claimed(claimed.vectors(vectors)).double()
     scale = 1 / np.sqrt(_PROBES * _factors(_PROBES))

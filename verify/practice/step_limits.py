@@ -89,7 +89,10 @@ def step_limit(optimizer: Optimizer, moved: Moved) -> StepLimit:
     groups = [group for _, group in moved]
     adam = isinstance(optimizer, Adam | AdamW)
     decay = tuple(
-        0.0 if _decoupled(optimizer, group) else float(group.get("weight_decay", 0)) for group in groups
+        0.0
+        if isinstance(optimizer, AdamW) or group.get("decoupled_weight_decay")
+        else float(group.get("weight_decay", 0))
+        for group in groups
     )
     name = type(optimizer).__name__
     if not (adam or isinstance(optimizer, SGD)):
@@ -125,10 +128,6 @@ def step_limit(optimizer: Optimizer, moved: Moved) -> StepLimit:
         decay=decay,
         scaling=None if plain else tuple(scaling),
     )
-
-
-def _decoupled(optimizer: Optimizer, group: Group) -> bool:
-    return isinstance(optimizer, AdamW) or bool(group.get("decoupled_weight_decay"))
 
 
 def _constants(group: Group, *, adam: bool) -> tuple[float, ...]:

@@ -133,7 +133,7 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
     """Decode a JSON value as its annotation says, checked all the way down."""
     plain, inner = _parts(kind)
     if plain is float:
-        value = _number(value)
+        value = float(value) if type(value) is int or value in NOT_FINITE else value
     # Nearly all values end here.
     if plain in (float, str, bool) and type(value) is plain:
         return value
@@ -275,7 +275,3 @@ def _restore_non_finite(value: Any, where: str, depth: int = 0) -> Any:
     if isinstance(value, int) and not -INTEGERS < value < INTEGERS:
         raise TypeError(f"{where} must have integers below 2**128")
     return float(value) if value in NOT_FINITE else value
-
-
-def _number(value: Any) -> Any:
-    return float(value) if type(value) is int or value in NOT_FINITE else value

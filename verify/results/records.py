@@ -95,6 +95,12 @@ class PointOutcome:
     violations: list[Violation] = field(default_factory=list[Violation], repr=False)
     profile: list[ProfilePoint] = field(default_factory=list[ProfilePoint], repr=False)
 
+    @property
+    def half_width(self) -> float:
+        """The larger distance from the measured value to a limit; infinite where one is no number."""
+        sides = self.upper - self.measured, self.measured - self.lower
+        return math.inf if any(map(math.isnan, sides)) else max(sides)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:

@@ -94,8 +94,8 @@ class Session:
         self._rows: dict[str, list[Row]] = {}
         self._observed: dict[str, Observed] = {}
         self._started, self._cpu_before = time.perf_counter(), _cpu_seconds()
-        drawn = [claim for claim in self.claims if isinstance(claim, Claim)]
-        self.sampled = Sampled(drawn, self.pump, settings, alpha)
+        self._drawn = [claim for claim in self.claims if isinstance(claim, Claim)]
+        self.sampled = Sampled(self._drawn, self.pump, settings, alpha)
         self._watches = {
             o.id: [self.pump.stocked(Watch(o, point, settings)) for point in o.points]
             for o in self.observations
@@ -155,9 +155,8 @@ class Session:
 
     def drawn_again(self) -> Again:
         """A share of the blocks of this run drawn again on the CPU, but for sizes that no CPU draws."""
-        drawn = [claim for claim in self.claims if isinstance(claim, Claim)]
         large = {o.id for o in self.observations if o.cost is not None}
-        return draw_again(self.pump.runs, self.settings, drawn, without=large)
+        return draw_again(self.pump.runs, self.settings, self._drawn, without=large)
 
     def progress(self) -> Progress:
         """Return progress and time left, by the declared seconds and the pace so far."""

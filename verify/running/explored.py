@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from verify.claims import registry
-from verify.judging.judge import passage
 from verify.judging.power import explored_power
 from verify.judging.properties import Explored, explore_exact, explore_statistical
 from verify.model import ExactProperty, StatisticalProperty, Tier, Verdict
@@ -85,7 +84,6 @@ def _row(
     return row_of(
         claim,
         "theory",
-        passage(claim, "theory"),
         settings,
         verdict=Verdict.DISAGREES if failing else Verdict.AGREES if agrees else Verdict.UNDECIDED,
         power=power.words,

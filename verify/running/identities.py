@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point, fixture, one_thread
-from verify.judging.judge import PRINTED, combine, exact_outcome, labels, passage
-from verify.model import Identity
+from verify.judging.judge import PRINTED, combine, exact_outcome, labels
+from verify.model import Arrays, Identity
 from verify.results import PointOutcome, Row
 from verify.running.pump import Asked, Pump
 from verify.running.rows import require_separated, row_of
 from verify.running.settings import Settings
-
-Arrays = Mapping[str, Any]
 
 
 class Routes:
@@ -101,7 +99,6 @@ def _row(
     return row_of(
         claim,
         label,
-        passage(claim, label),
         settings,
         kind="identity",
         verdict=combine([o.verdict for o in outcomes]),

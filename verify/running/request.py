@@ -14,7 +14,7 @@ from simulate import data
 from simulate._checks import did_you_mean
 from simulate.monte_carlo import default_workers, free_memory, resolve_device
 from verify.claims import registry
-from verify.claims.images import DIGITS, images_there, on_images, unmet
+from verify.claims.images import DIGITS, Item, images_there, on_images, unmet
 from verify.judging.intervals import FEWEST
 from verify.model import AnyClaim, Claim, StatisticalProperty, Tier
 from verify.model.observation import Observation
@@ -31,8 +31,6 @@ from verify.running.options import (
 )
 from verify.running.replays import INTERRUPTED, names_in, read_by
 from verify.running.settings import Settings
-
-Item = AnyClaim | Observation
 
 WORTH_STARTING = 5.0
 """Seconds of work below which other processes are not started: each loads torch first."""

@@ -21,7 +21,6 @@ from verify.model import (
     AnyClaim,
     Claim,
     Experiment,
-    Passage,
     Standing,
     StatisticalProperty,
     Verdict,
@@ -72,7 +71,6 @@ def claim_row(
     row = row_of(
         claim,
         reading.label,
-        reading.passage,
         settings,
         kind=claim.kind.value,
         verdict=combine([o.verdict for o in outcomes]),
@@ -102,7 +100,6 @@ def broken_row(claim: AnyClaim, error: str, settings: Settings) -> Row:
     return row_of(
         claim,
         "theory",
-        passage(claim, "theory"),
         settings,
         kind="check",
         verdict=Verdict.BROKEN,
@@ -138,7 +135,6 @@ _BLANK: dict[str, Any] = {
 def row_of(
     claim: AnyClaim,
     label: str,
-    passage: Passage,
     settings: Settings,
     *,
     verdict: Verdict,
@@ -148,6 +144,7 @@ def row_of(
     """The row of one reading, whatever the kind of claim; `facts` are the fields that its kind fills."""
     # A claim with a printed reading says that this reading is wrong: our copy of the formula must fail.
     expected = Verdict.DISAGREES if label == PRINTED else claim.expected
+    said = passage(claim, label)
     return Row(
         id=row_id(claim, label),
         claim=claim.id,
@@ -164,13 +161,13 @@ def row_of(
         finding=claim.finding
         if label == PRINTED
         or expected is Verdict.DISAGREES
-        or (passage.standing is Standing.CORRECTED and passage.words)
+        or (said.standing is Standing.CORRECTED and said.words)
         else "",
-        standing=passage.standing.value,
-        words=passage.words,
-        place=passage.place,
-        slip=passage.slip,
-        root=passage.root,
+        standing=said.standing.value,
+        words=said.words,
+        place=said.place,
+        slip=said.slip,
+        root=said.root,
         no_theory=claim.no_theory or "",
         rerun=rerun_command(claim.id, settings),
         seconds=round(seconds, 3),

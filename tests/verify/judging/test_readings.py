@@ -22,18 +22,15 @@ from verify.model import OURS, Passage, Standing, Verdict
 def test_a_printed_form_is_a_second_reading() -> None:
     """A formula against the same score, or a score against the same formula."""
     plain = claim(expected=Verdict.DISAGREES)
-    assert readings(plain) == (("theory", plain.predict, "x", passage(plain, "theory")),)
+    assert readings(plain) == (("theory", plain.predict, "x"),)
 
     def printed(p):
         return 2 * p.scale
 
     tested = claim(printed=printed)
-    assert readings(tested) == (
-        ("corrected", tested.predict, "x", passage(tested, "corrected")),
-        (PRINTED, printed, "x", passage(tested, PRINTED)),
-    )
+    assert readings(tested) == (("corrected", tested.predict, "x"), (PRINTED, printed, "x"))
     of_score = claim(printed="as_read")
-    assert readings(of_score)[1][:3] == (PRINTED, of_score.predict, "as_read")
+    assert readings(of_score)[1] == (PRINTED, of_score.predict, "as_read")
     both = scores() | {"as_read": scores(4.0)["x"]}
     for one in (tested, of_score):
         assert [verdict_of(one, both, i).verdict for i in (0, 1)] == [Verdict.AGREES, Verdict.DISAGREES]

@@ -16,7 +16,7 @@ from tests.verify.results.sample_rows import point, rival
 from verify.claims import registry
 from verify.claims.places import code_of
 from verify.judging.estimands import components
-from verify.judging.judge import labels, passage
+from verify.judging.judge import labels
 from verify.model import AnyClaim, Claim, Identity
 from verify.page import plots
 from verify.page.markup import themed
@@ -46,7 +46,6 @@ def rows_of(claim: AnyClaim) -> Iterable[Row]:
         made = row_of(
             claim,
             label,
-            passage(claim, label),
             Settings(),
             verdict=type(claim.expected)("disagrees" if failing else "agrees"),
             kind=claim.kind.value if isinstance(claim, Claim) else "identity",

@@ -19,7 +19,6 @@ from verify.model import LOGARITHMS, Claim, Kind
 from verify.page import cards, terminal
 from verify.page.formulas import lettered, typeset
 from verify.page.statements import how_closely, how_far
-from verify.page.wording import half_width
 from verify.results import PointOutcome, Row
 
 CLAIMS = {claim.id: claim for claim in registry.claims() if isinstance(claim, Claim)}
@@ -112,7 +111,7 @@ def test_a_logarithm_has_a_known_base_an_absolute_margin_and_a_mean(changes: dic
 
 def test_the_half_width_is_the_larger_side() -> None:
     uneven = replace(point({}, 1.0, 0.1, 1.0, 0.1), lower=0.7, upper=1.1)
-    assert half_width(uneven) == pytest.approx(0.3)
+    assert uneven.half_width == pytest.approx(0.3)
 
 
 def test_deviations_of_logarithms_are_factors() -> None:

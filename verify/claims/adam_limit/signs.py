@@ -74,8 +74,8 @@ def _exact(p: Any, **changes: Any) -> Any:
     return adam.sign_rate(**{**_setting(p), "batch_size": p.batch_size, **changes})
 
 
-def _surge(p: Any, **changes: Any) -> Any:
-    return adam.surge_rate(**{**_setting(p), "batch_size": p.batch_size, **changes})
+def _surge(p: Any) -> Any:
+    return adam.surge_rate(**_setting(p), batch_size=p.batch_size)
 
 
 def _monotone(p: Any) -> Any:

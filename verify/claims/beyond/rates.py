@@ -133,17 +133,17 @@ EXAMPLES = (
     Point(samples=9, dim=7, rank=8, spread=0.02, decay=0.01, heavy=0.0, batch_size=6),
 )
 
+_of_the_limit = partial(ExactProperty, entries=("D2",), domain=POPULATIONS)
+
 PROPERTIES = (
-    ExactProperty(
+    _of_the_limit(
         id="beyond/mean-square-limit",
-        entries=("D2",),
         source=f"{MULAYOFF}, here as a largest Rayleigh quotient",
         statement=r"\alpha_{\rm ms} = 1/\rho,\ \rho = \max_M \frac{\mathbb{E}\,\mathrm{tr}\, M H_B M H_B}"
         r"{2\, \mathrm{tr}\, M^2 H}:\quad \text{second moments decay below it and grow above}",
         says="Over all batches, the second moment of the weights under SGD decays below the mean-square limit of the "
         "rate and grows above it.",
         passage=KNOWN,
-        domain=POPULATIONS,
         violation=wrong_growth,
         examples=EXAMPLES,
         tolerance=1e-8,
@@ -157,9 +157,8 @@ PROPERTIES = (
         },
         seconds=0.065,
     ),
-    ExactProperty(
+    _of_the_limit(
         id="beyond/mean-square-bracket",
-        entries=("D2",),
         source=f"ours; the limit is that of {MULAYOFF}",
         statement=r"\frac{2}{\lambda_{\max}(H^{-1/2} \mathbb{E}[H_B^2] H^{-1/2})} \le \alpha_{\rm ms} \le "
         r"\min_{|u| = 1} \frac{2 u^\top H u}{(u^\top H u)^2 + \mathrm{Var}_i(u^\top H_i u)/b}\quad "
@@ -167,7 +166,6 @@ PROPERTIES = (
         says="The mean-square limit of the rate lies between a bound from the mean squared batch Hessian and one "
         "from quadratic forms.",
         passage=OURS,
-        domain=POPULATIONS,
         violation=outside,
         examples=(*EXAMPLES, Point(samples=5, dim=1, rank=2, spread=0.7, decay=0.6, heavy=0.0, batch_size=3)),
         tolerance=1e-9,
@@ -182,16 +180,14 @@ PROPERTIES = (
         },
         seconds=0.051,
     ),
-    ExactProperty(
+    _of_the_limit(
         id="beyond/linear-then-flat",
-        entries=("D2",),
         source=f"ours; that the limit never falls with B is in {MULAYOFF}",
         statement=r"\alpha_{\rm ms}(b) \le \alpha_{\rm ms}(b') \le \tfrac{b'}{b} \alpha_{\rm ms}(b)\ (b < b'),\quad "
         r"\alpha_{\rm ms}(b) \ge \frac{2}{\lambda_1} \frac{1}{1 + b^*/b} \text{ through } B = 1",
         says="The mean-square limit never falls with the batch size, grows at most linearly, and stays above "
         "linear-then-flat through both ends.",
         passage=OURS,
-        domain=POPULATIONS,
         violation=off_the_curve,
         examples=EXAMPLES,
         tolerance=1e-8,

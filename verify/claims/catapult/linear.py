@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -54,23 +54,17 @@ class LinearNetwork(NamedTuple):
 # --- one step ------------------------------------------------------------------------------------------------
 
 
-def _one_step(rng: np.random.Generator, point: Point) -> tuple[np.ndarray[Any, Any], catapult.Stepped, Any]:
-    """Output and curvature after one step; the formulas; and what they were made from."""
+def _step_error(rng: np.random.Generator, point: Point, *, reading: str = "") -> float:
+    """Largest error of the formulas for a step, or of another reading of them."""
     import torch
 
     drawn = rng.standard_normal((8, 2, point.width)) * point.scale
     before = LinearNetwork(torch.from_numpy(drawn))
-    curvature = before.curvatures()
-    rates = point.product / curvature
+    rates = point.product / before.curvatures()
     after = before.descended(rates)
     found = np.stack([after.outputs().numpy(), after.curvatures().numpy()])
-    start = before.outputs().numpy(), curvature.numpy(), rates.numpy()
-    return found, catapult.step(*start[:2], rate=start[2], width=point.width), start
-
-
-def _step_error(rng: np.random.Generator, point: Point, *, reading: str = "") -> float:
-    """Largest error of the formulas for a step, or of another reading of them."""
-    found, said, (f, curvature, rate) = _one_step(rng, point)
+    f, curvature, rate = before.outputs().numpy(), before.curvatures().numpy(), rates.numpy()
+    said = catapult.step(f, curvature, rate=rate, width=point.width)
     linear = f * (1 - rate * curvature)
     stated = {
         "": said,

@@ -9,6 +9,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, flows, stacks
 from theory.learning_rates import edge_of_stability
+from verify.claims.drawn_networks import stacked_rows
 from verify.claims.trained_networks import drawn_images
 from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, Tier, as_stated
 from verify.model.observation import Observation, columns_of
@@ -91,8 +92,7 @@ def paths(block: Block, point: Point) -> Arrays:
 
 def at_rates(block: Block, point: Point) -> Arrays:
     """Scores of `ratios` at each rate of the point, (networks, rates)."""
-    rows = [ratios(block, point | {"rate": rate}) for rate in point.rate]
-    return {name: np.stack([row[name] for row in rows], 1) for name in rows[0]}
+    return stacked_rows([ratios(block, point | {"rate": rate}) for rate in point.rate], axis=1)
 
 
 SMALL = {"images": "digits", "samples": 64, "hidden": (8,), "steps": 50}

@@ -42,20 +42,19 @@ FIGURE_2: dict[str, Any] = {"activation": "relu", "depth": 3, "weight_variance":
 """Figure 2 has (4, 1), at which formulas with a wrong power could still be right."""
 
 
-def student_and_targets(block: Block, point: Arrays, width: int) -> tuple[Any, Any]:
+def student_and_targets(block: Block, point: Point, width: int) -> tuple[Any, Any]:
     """Networks with one output, and what teachers of the same law make of their inputs."""
-    law = Point(**point)
-    student, teacher = (_network(block, law, width, samples) for samples in (law.samples, 1))
-    return student, wide_training.taught(student, teacher, law.activation)
+    student, teacher = (_network(block, point, width, samples) for samples in (point.samples, 1))
+    return student, wide_training.taught(student, teacher, point.activation)
 
 
 def _network(block: Block, point: Point, width: int, samples: int = 0) -> Any:
     return network_of(block, point, width=width, samples=samples, outputs=1)
 
 
-def drawn_lines(point: Arrays, width: int) -> dict[bool, float]:
+def drawn_lines(point: Point, width: int) -> dict[bool, float]:
     """The lines of figure 2: without mean subtraction 2 / lambda_max of eq. (10), with it 2 / (rho alpha dk)."""
-    known: dict[str, Any] = setting(Point(**point), "samples") | {"width": width}
+    known: dict[str, Any] = setting(point, "samples") | {"width": width}
     largest = fisher.eigenvalue_statistics(**known, outputs=1).largest
     spike = fisher.mean_subtracted_largest(**known)
     return {

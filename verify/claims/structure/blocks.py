@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,6 +165,10 @@ POWER = {
     "quantity": "power of C from 16 to 64 classes",
 }
 
+_ratio = partial(
+    Claim, source=f"ours, in the setting of {SOURCE}", passage=OURS, kind=Kind.RATIO, score=("off", "on")
+)
+
 CLASSES_CLAIMS = (
     UNIFORM,
     Claim(
@@ -180,11 +185,9 @@ CLASSES_CLAIMS = (
         "too skewed",
         rivals={"that of hidden neurons": lambda _: -0.5, "square": lambda _: -2.0},
     ),
-    Claim(
+    _ratio(
         id="structure/classifiers",
         entries=("G3",),
-        source=f"ours, in the setting of {SOURCE}",
-        passage=OURS,
         statement=r"\frac{\mathbb{E} \lVert H_{ij} \rVert_F^2}{\mathbb{E} \lVert H_{ii} \rVert_F^2} = "
         r"\frac{(d + 2)\, \mathbb{E} a_{ij}^2 + (N - 1) (\mathbb{E} a_{ij})^2}"
         r"{(d + 2)\, \mathbb{E} a_{ii}^2 + (N - 1) (\mathbb{E} a_{ii})^2},\quad "
@@ -192,8 +195,6 @@ CLASSES_CLAIMS = (
         says="In a softmax classifier with random weights, squared norms of blocks between classes follow from "
         "moments of the probabilities, and exceed the uniform value only where samples are few for the dimension.",
         experiment=CLASSIFIERS,
-        kind=Kind.RATIO,
-        score=("off", "on"),
         predict=_square(
             lambda p: class_blocks.output_ratio(
                 p.classes, logit_std=p.logit_std, dim=p.dim, samples=p.samples
@@ -297,11 +298,9 @@ CLAIMS = (
         "not decided",
         rivals={"that of classes": lambda _: -1.0, "no fall": lambda _: 0.0},
     ),
-    Claim(
+    _ratio(
         id="structure/neurons",
         entries=("G5",),
-        source=f"ours, in the setting of {SOURCE}",
-        passage=OURS,
         statement=r"\frac{\mathbb{E} \lVert H_{ij} \rVert_F^2}{\mathbb{E} \lVert H_{ii} \rVert_F^2} = "
         r"\frac{1}{C + 2} \cdot \frac{(d + 2)/4 + (N - 1) s}{(d + 2)/2 + (N - 1)/4} \text{ for the squared error},\ "
         r"s = d\, \mathbb{E}\, c^2 \Big(\frac14 + \frac{\arcsin c}{2 \pi}\Big)^2,\ "
@@ -309,8 +308,6 @@ CLAIMS = (
         says="In a ReLU perceptron with random weights, squared norms of blocks between hidden neurons follow from "
         "classes, dimension and samples; c is the cosine between two inputs.",
         experiment=PERCEPTRONS,
-        kind=Kind.RATIO,
-        score=("off", "on"),
         predict=_hidden,
         margin=0.15,
         margin_reason="the formula is exact for the squared error; four thousand networks tell it to a tenth",

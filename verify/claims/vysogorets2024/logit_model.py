@@ -31,12 +31,6 @@ def _scales(p: Point) -> dict[str, Any]:
     return {"dim": p.dim, "sigma_c": p.sigma_c, "sigma_e": p.sigma_e}
 
 
-def _halves(c: Any, e: Any, p: Any) -> tuple[Any, Any]:
-    """G of two independent batches around the same class means."""
-    one, two = (ensembles.gauss_newton_of_logits(c[:, None] + half, p) for half in e.chunk(2, dim=1))
-    return one, two
-
-
 def _traces(g: Any) -> Any:
     return g.diagonal(dim1=1, dim2=2).sum(1)
 
@@ -136,6 +130,14 @@ _linear = partial(
     Claim, margin=0.01, margin_reason="linear in G, hence unbiased; at most 1 % for random matrices"
 )
 
+_squared = partial(
+    Claim,
+    kind=Kind.RATIO,
+    score=("trace_product", "inner_product"),
+    margin=0.01,
+    quantity="squared excess of the mean G-term",
+)
+
 SPECTRUM_CLAIMS = (
     _linear(
         id="vysogorets2024/outlier",
@@ -195,7 +197,7 @@ SPECTRUM_CLAIMS = (
         },
         quantity="outlying eigenvalues of the mean G-term at uniform predictions",
     ),
-    Claim(
+    _squared(
         id="vysogorets2024/eq-8",
         entries=("A28",),
         source=f"{PAPER}, eq. (8)",
@@ -207,14 +209,11 @@ SPECTRUM_CLAIMS = (
         r"\frac{\sqrt{d}(\sigma_c^2 + \sigma_e^2)}{\sqrt{\sigma_e^4 + 2\sigma_e^2\sigma_c^2 + "
         r"d\sigma_e^4\Gamma_p^{-2}}}",
         experiment=LOGIT_MODEL,
-        kind=Kind.RATIO,
-        score=("trace_product", "inner_product"),
         predict=lambda p: _eq_8(softmax.gamma(p.p), p),
         printed=lambda p: _squared_excess(p, repeated=p.sigma_e),
         passage=misprint("directly from its elements", "before Eq 8", slip=True, root=2),
         finding="As our copy reads, the last term of the denominator carries sigma_e^4, and sigma_e -> 0 diverges; "
         "from the elements of Eq 7 it is sigma_c^4, as in the authors' published code.",
-        margin=0.01,
         margin_reason="products of independent mini-batches: no bias; 1 % of the square is 0.5 % of the excess",
         rivals={
             "Gamma to the power -1": lambda p: _squared_excess(p, repeated=p.sigma_c, power=1),
@@ -223,7 +222,6 @@ SPECTRUM_CLAIMS = (
             ),
             "no noise": lambda p: _gamma(p) ** 2,
         },
-        quantity="squared excess of the mean G-term",
         axis="sigma_e",
     ),
 )
@@ -255,7 +253,7 @@ def shared_means(block: Block, point: Point) -> Arrays:
     """Moments of the mean of G over residuals, from products of two batches around the same class means."""
     p = _predictions(point, block.device)
     c, e = _sample_logit_gradients(block.repeated(point.draws), point, p.shape[1], 2 * len(p))
-    one, two = _halves(c, e, p)
+    one, two = (ensembles.gauss_newton_of_logits(c[:, None] + half, p) for half in e.chunk(2, dim=1))
     products = {"trace_product": _traces(one) * _traces(two), "inner_product": (one * two).sum((1, 2))}
     return {name: values.reshape(len(block), -1).mean(1) for name, values in products.items()}
 
@@ -330,7 +328,7 @@ SAMPLE_CLAIMS = (
         },
         quantity="squared excess of the G-term",
     ),
-    Claim(
+    _squared(
         id="vysogorets2024/eq-8-of-a-batch",
         entries=("A30",),
         source=f"{PAPER}, section 4, eq. (8) corrected, for a batch",
@@ -339,16 +337,12 @@ SAMPLE_CLAIMS = (
         says="For batches, the excess of the mean Gauss-Newton term is set by that of the averaged softmax "
         "covariance, not by averages over samples.",
         experiment=BATCH,
-        kind=Kind.RATIO,
-        score=("trace_product", "inner_product"),
         predict=lambda p: _eq_8(_gammas(p).mean, p),
-        margin=0.01,
         margin_reason="products of independent batches: no bias; 1 % of the square is 0.5 % of the excess",
         rivals={
             "mean of Gamma": lambda p: _eq_8(softmax.gamma(p.p).mean(), p),
             "Gamma of the mean prediction": lambda p: _eq_8(softmax.gamma(np.mean(p.p, axis=0)), p),
         },
-        quantity="squared excess of the mean G-term",
     ),
 )
 

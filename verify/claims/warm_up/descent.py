@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -269,8 +270,10 @@ NEARLY_ALL: dict[str, Any] = {
 }
 """Terms of a claim on all networks but rare ones."""
 
+_at_least = partial(Claim, kind=Kind.AT_LEAST, relative=False, no_theory=NoTheory.CONSTANT)
+
 CLAIMS = (
-    Claim(
+    _at_least(
         id="warm_up/longer-warm-up",
         entries=("K1",),
         source=f"{WARMUP}, abstract",
@@ -281,18 +284,15 @@ CLAIMS = (
         statement=r"\frac{\log \eta_{max}(4T) - \log \eta_{max}(T)}{\log 4} \ge 0.2 \quad (T = 8)",
         says="The largest target rate that trains small ReLU networks grows with the length of the warm-up.",
         experiment=LARGEST,
-        kind=Kind.AT_LEAST,
         score="growth",
         predict=lambda _: 0.2,
         margin=0.1,
-        relative=False,
         margin_reason="half of the bound, so that the largest rate grows by a tenth of an octave in each at least",
         rivals={"in proportion": lambda _: 1.0, "as its square": lambda _: 2.0},
-        no_theory=NoTheory.CONSTANT,
         pilot="networks and bound: 0.45 on the first 32",
         quantity="exponent of the largest rate in the length of the warm-up",
     ),
-    Claim(
+    _at_least(
         id="warm_up/flat-starts-gain-less",
         entries=("K2",),
         source=f"{WARMUP}, abstract; that flat starts gain less, by accounts of others",
@@ -302,14 +302,11 @@ CLAIMS = (
         says="Where the last layer starts at zero, a warm-up of 32 steps raises the largest rate by a factor less "
         "than half of what it is elsewhere.",
         experiment=LARGEST,
-        kind=Kind.AT_LEAST,
         score="less",
         predict=lambda _: 1.0,
         margin=0.25,
-        relative=False,
         margin_reason="a quarter of an octave, a fifth of a factor",
         rivals={"eightfold": lambda _: 3.0, "sixteenfold": lambda _: 4.0},
-        no_theory=NoTheory.CONSTANT,
         pilot="networks and bound: 1.9 on the first 32",
         quantity="logarithm of the gain over that of a flat start",
         logarithm="2",
@@ -337,7 +334,7 @@ CLAIMS = (
         logarithm="2",
         quantity="logarithm of the rate times the sharpness",
     ),
-    Claim(
+    _at_least(
         id="warm_up/depth-over-width",
         entries=("K6",),
         source=f"{PHASES}, abstract; of the critical rate, abstract of the first version",
@@ -355,15 +352,12 @@ CLAIMS = (
         says="The early fall of the sharpness, and the smallest rate over 1 / sharpness that raises the loss, grow "
         "with the depth of ReLU networks and with 1 / width.",
         experiment=SHAPES,
-        kind=Kind.AT_LEAST,
         score="octaves",
         along="changed",
         predict=lambda _: 0.2,
         margin=0.1,
-        relative=False,
         margin_reason="half of the bound",
         rivals={"twofold each": lambda _: 1.0, "fourfold each": lambda _: 2.0},
-        no_theory=NoTheory.CONSTANT,
         pilot="that ReLU is judged, shapes and bound: 0.5 and 0.8, then 0.5 and 1.8 on the first 32",
         quantity="logarithm of the growth from shape to shape",
         logarithm="2",

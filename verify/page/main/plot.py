@@ -7,14 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
 from verify.page.canvas import draw_points
+from verify.page.drawing import Floats
 from verify.page.outcomes import outcome_of
 from verify.page.statements import how_closely
 from verify.results import PointOutcome, Results
-
-Floats = NDArray[np.float64]
 
 At = Mapping[str, Any]
 """Parameters of a point."""

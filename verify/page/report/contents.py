@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from verify.claims.registry import entry_of
 from verify.model import Standing
 from verify.model.inventory import Status
 from verify.page import plots, wording
@@ -123,7 +124,7 @@ class Contents:
         """Its entries: title, what part is judged, section on a paper's page, and anchor in the inventory."""
         found: list[EntryLead] = []
         for written in item.entries:
-            paper, name = _entry(item, written)
+            paper, name = entry_of(item, written)
             entry = self._listed.get((paper, name))
             section = self.pages[paper].sections.get(name, "") if paper in self.pages else ""
             row = self.anchors.get(f"entry/{paper}/{name}", "")
@@ -188,7 +189,7 @@ class Contents:
 
     def silent(self, paper: str) -> list[InventoryRow]:
         """The entries of a paper that have no claim and no table in this run."""
-        named = {_entry(item, name) for item in self.items for name in item.entries}
+        named = {entry_of(item, name) for item in self.items for name in item.entries}
         return [e for e in self.results.inventory if e.paper == paper and (paper, e.id) not in named]
 
     def tags(self, row: Row) -> list[str]:
@@ -201,9 +202,3 @@ class Contents:
 
 def _figure(row: Row) -> Markup:
     return themed(plots.agreement(row, heading=False))
-
-
-def _entry(item: Row | Observed, written: str) -> tuple[str, str]:
-    """Paper and id of an entry as an item names it."""
-    paper, _, name = written.rpartition("/")
-    return paper or item.paper, name

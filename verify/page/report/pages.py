@@ -184,7 +184,6 @@ _FILTERS: dict[str, Any] = {
     "prediction": wording.prediction,
     "half_parts": wording.half_parts,
     "violations": wording.listed_violations,
-    "half_width": wording.half_width,
     "undecided": wording.undecided,
     "unseen": wording.unseen,
     "finite": math.isfinite,

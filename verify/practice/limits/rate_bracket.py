@@ -19,14 +19,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from simulate.eigenvalues import Extremes
+from simulate.eigenvalues import Extremes, Floats
 from simulate.modules.sample_directions import SampleDirections
 from theory import learning_rates
 from theory.learning_rates import RateBracket
-
-Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-4
 """Quadratic forms below zero by less than this, relative to the largest, are rounding."""

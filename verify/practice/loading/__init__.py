@@ -125,9 +125,7 @@ class Problem:
             If there are none, or the loss on them is not finite.
         """
         chosen = torch.as_tensor(indices, device=self.objective.device)
-        return self.objective.with_data(
-            [(window(self.inputs, chosen), window(self.targets, chosen))], alone=True
-        )
+        return self.objective.with_data([window((self.inputs, self.targets), chosen)], alone=True)
 
     @property
     def unit(self) -> float:
@@ -262,9 +260,11 @@ def problem(
     # In training mode samples see each other through statistics of the batch, so all are one batch.
     size = None if training else min(batch_size or most, rows(targets))
     with calling("model and loss", "run on all samples"):
+        ranks = Ranks(group)
+        start, stop = (rows(targets) * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
         objective = Objective(
             own,
-            [_part_of_rank(inputs, targets, Ranks(group))],
+            [window((inputs, targets), slice(start, stop))],
             criterion,
             parameters=parameters,
             training=training,
@@ -429,18 +429,14 @@ def load_problem(
         elif tokenizer is not None or length is not None:
             raise ValueError(f"--tokenizer and --length need a text (FILE.txt) as --data, got {data}")
         else:
-            given = _load_named_data(data)
+            # names of a file and of the digits stay as they are
+            named = data.rpartition(":")[2].replace(".", "").isidentifier() and ":" in data
+            given = given_data(data) if named and not Path(data).is_file() else data
         name = f"{model}{f' from {checkpoint}' if checkpoint else ''} on {data}"
         found = problem(net, given, loss=criterion, seed=seed, name=name, **options)
         if found.shifted:
             tell("labels: shifted by one position, as the model's own loss does")
         return found
-
-
-def _load_named_data(data: str) -> Any:
-    """Return the data that ``module:name`` names; other names, of a file or the digits, unchanged."""
-    named = data.rpartition(":")[2].replace(".", "").isidentifier() and ":" in data
-    return given_data(data) if named and not Path(data).is_file() else data
 
 
 def from_options(options: argparse.Namespace, *, in_place: bool = False) -> Problem:
@@ -474,10 +470,3 @@ def from_options(options: argparse.Namespace, *, in_place: bool = False) -> Prob
         in_place=in_place,
         tell=lambda line: sys.stderr.write(f"losscurv: {escaped(line)}\n"),
     )
-
-
-def _part_of_rank(inputs: Any, targets: Any, ranks: Ranks) -> tuple[Any, Any]:
-    """Return the samples of this process, in their order."""
-    count = rows(targets)
-    start, stop = (count * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
-    return window(inputs, slice(start, stop)), window(targets, slice(start, stop))

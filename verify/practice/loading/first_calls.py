@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from simulate._checks import one_of
 from simulate.monte_carlo import resolve_device
 from simulate.objectives.batches import rows, tensors, window
 from simulate.objectives.forms import asked_form
@@ -72,8 +73,7 @@ def dtype_of(name: str | torch.dtype) -> torch.dtype:
     torch.float64
     """
     name = str(name).removeprefix("torch.")
-    if name not in _DTYPES:
-        raise ValueError(f"dtype must be one of {', '.join(_DTYPES)}, got {name!r}")
+    one_of("dtype", name, _DTYPES)
     return _DTYPES[name]
 
 

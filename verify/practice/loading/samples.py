@@ -127,7 +127,7 @@ def subsample(inputs: Any, targets: Any, samples: int | None, seed: int) -> tupl
     if not 1 <= samples <= rows(targets):
         raise ValueError(f"samples must be from 1 to {rows(targets)}, the number in the data, got {samples}")
     chosen = torch.as_tensor(_sample_indices(rows(targets), samples, seed))
-    return tuple(window(part, chosen) for part in (inputs, targets))
+    return window((inputs, targets), chosen)
 
 
 def _sample_indices(count: int, samples: int, seed: int) -> NDArray[np.int64]:

@@ -435,15 +435,10 @@ def _zone(problem: Problem, whole: Matrix, part: Matrix, rest: float) -> zones.Z
         return None
     ratio = rest / part.frobenius.value if part.frobenius.value else None
     below = part.excess and part.excess.estimate
-    return zones.zone_of(
-        whole.excess.estimate, below if _balanced(whole, part) else None, ratio, zones.softmax(problem)
-    )
-
-
-def _balanced(whole: Matrix, part: Matrix) -> bool:
-    """Whether the H-term is known to have no trace."""
-    same = math.isclose(whole.trace.value, part.trace.value, rel_tol=_SAME)
-    return whole.trace.kind == part.trace.kind == "exact" and same
+    # whether the H-term is known to have no trace
+    exact = whole.trace.kind == part.trace.kind == "exact"
+    balanced = exact and math.isclose(whole.trace.value, part.trace.value, rel_tol=_SAME)
+    return zones.zone_of(whole.excess.estimate, below if balanced else None, ratio, zones.softmax(problem))
 
 
 # --- noise -------------------------------------------------------------------------------------------------------

@@ -122,9 +122,11 @@ def zone_of(
     predicted = None
     if gauss_newton is not None and gauss_newton.value >= 0 and ratio is not None:
         predicted = float(hessian_excess(gauss_newton.value, frobenius_ratio=ratio))
+    low, high = (_place(seen.value + side * seen.standard_error, floor) for side in (-_SIGMAS, _SIGMAS))
+    height = f"the positive curvature is {seen.value / floor:.1f} times the noise of a random subspace"
     return Zone(
-        verdict=_verdict(seen, floor),
-        reason=_reason(seen, floor, ratio, sure),
+        verdict=" or ".join(_PLACES[low : high + 1]),
+        reason=height if seen.value > WELL * floor else f"{height}; {_cause(ratio, sure)}",
         dim=SUBSPACE,
         excess=seen,
         floor=floor,
@@ -165,7 +167,9 @@ def softmax(problem: Problem) -> Softmax | None:
     with forward_passes(objective, "outputs"):
         for batch in objective.batches():
             for outputs, targets in _places(objective, batch):
-                kept = outputs[targets != ignored] if _labels(targets, outputs) else outputs.flatten(0, -2)
+                # labels, not a share for each class
+                labels = not targets.is_floating_point() and targets.shape == outputs.shape[:-1]
+                kept = outputs[targets != ignored] if labels else outputs.flatten(0, -2)
                 for part in kept.split(max(1, _AT_ONCE // classes)):
                     logarithms = part.double().log_softmax(1)
                     top += float(logarithms.amax(1).exp().sum())
@@ -186,26 +190,8 @@ def _places(objective: Objective, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
         yield functional.linear(rows.hidden, *head.own(objective, leaves)), rows.batch.targets
 
 
-def _labels(targets: Tensor, outputs: Tensor) -> bool:
-    """Return whether targets are labels, not a share for each class."""
-    return not targets.is_floating_point() and targets.shape == outputs.shape[:-1]
-
-
-def _verdict(seen: Estimate, floor: float) -> str:
-    sides = (-_SIGMAS * seen.standard_error, _SIGMAS * seen.standard_error)
-    low, high = (_place(seen.value + side, floor) for side in sides)
-    return " or ".join(_PLACES[low : high + 1])
-
-
 def _place(value: float, floor: float) -> int:
     return (value > BARELY * floor) + (value > WELL * floor)
-
-
-def _reason(seen: Estimate, floor: float, ratio: float | None, sure: Softmax | None) -> str:
-    height = f"the positive curvature is {seen.value / floor:.1f} times the noise of a random subspace"
-    if seen.value > WELL * floor:
-        return height
-    return f"{height}; {_cause(ratio, sure)}"
 
 
 def _cause(ratio: float | None, sure: Softmax | None) -> str:

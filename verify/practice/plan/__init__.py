@@ -220,8 +220,7 @@ def plan_problem(
     sizes = _sizes(batch_sizes, problem)
     _checks.natural("steps", 1 if steps is None else steps)
     _checks.positive_numbers("seconds", 1 if seconds is None else seconds)
-    if score not in SCORES:
-        raise ValueError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
+    _checks.one_of("score", score, SCORES)
     if objective.training:
         raise ValueError("a plan needs evaluation mode; its trial runs switch to training mode themselves")
     own = chosen_optimizer(

@@ -45,8 +45,8 @@ class OfBatch:
     """Measurements of one batch."""
 
     top: WarmStart
-    square: float | None
-    variance: float | None
+    square: float | None = None
+    variance: float | None = None
 
 
 class Spent:
@@ -121,7 +121,7 @@ class MovingCurvature:
         matrix = with_decay(hessian(objective), objective.shapes, limit.decay)
         top = count.found(self._follow("batch", matrix, step), size)
         if size < _FEWEST or not cuttable(*pair(batch)):
-            return OfBatch(top=top, square=None, variance=None)
+            return OfBatch(top=top)
         parts = list(cuts(size, -(-size // 2)))
         gradients = []
         for place, part in enumerate(parts, start=1):
@@ -129,7 +129,7 @@ class MovingCurvature:
             try:
                 gradients.append(self._on(window(batch, part)).gradient().double())
             except Exception:  # code of others, whose loss takes whole batches alone
-                return OfBatch(top=top, square=None, variance=None)
+                return OfBatch(top=top)
         count.rows += size
         # The halves are independent. So their product is unbiased for the square of the mean gradient, and
         # the square of their difference for the trace of the covariance times `over`.

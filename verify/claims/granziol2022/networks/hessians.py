@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from scipy import special
 
 from simulate import networks, operators
 from simulate.monte_carlo import Point
@@ -40,8 +41,7 @@ from verify.model.domains import Between, Domain, Each, Either, OneOf
 
 
 def _probabilities(logits: Array) -> Array:
-    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return shifted / shifted.sum(axis=-1, keepdims=True)
+    return special.softmax(logits, axis=-1)
 
 
 def split_terms(rng: Generator, point: Point) -> Arrays:
@@ -70,7 +70,7 @@ def split_terms(rng: Generator, point: Point) -> Arrays:
 def _fisher(rng: Generator, point: Point) -> Arrays:
     """Gauss-Newton matrix by its products; second moments of gradients over labels of three kinds, one by one."""
     weights, x, labels = bias_free_on_images(rng, point)
-    p = _probabilities(networks.mlp_logits(weights, weights[0].new_tensor(x)).numpy())
+    p = _probabilities(_forward(weights, x))
     network, every = per_sample.flattened(weights), np.ones(len(x), dtype=np.int64)
     scores = np.stack(
         [per_sample.loss_gradients(*network, x, k * every, "relu").numpy() for k in range(p.shape[1])], axis=1
@@ -155,6 +155,8 @@ _on_images = partial(
     data="digits",
 )
 
+_measured = partial(ExactProperty, no_theory=NoTheory.MEASURED, tolerance=1e-12, tolerance_reason=ROUNDING)
+
 GAUSS_NEWTON_CLAIMS = (
     _on_images(
         id="granziol2022/hessian-split",
@@ -196,9 +198,8 @@ GAUSS_NEWTON_CLAIMS = (
         seconds=0.039,
         quantity="Gauss-Newton matrix of one sample",
     ),
-    ExactProperty(
+    _measured(
         id="granziol2022/cross-entropy-hessian",
-        no_theory=NoTheory.MEASURED,
         entries=("B31", "B20"),
         source=f"{PAPER}, eq. (20)",
         statement=r"\nabla^2 \ell = -\nabla^2 h_c + \sum_i p_i (\nabla^2 h_i + \nabla h_i \nabla h_i^\top) - "
@@ -218,8 +219,6 @@ GAUSS_NEWTON_CLAIMS = (
             Point(widths=(3, 5, 4), samples=3, activation="tanh"),
             Point(widths=(4, 3, 5, 3), samples=2, activation="softplus"),
         ),
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
         rivals={
             "no outer product of the mean": _eq_20_with(
                 lambda p, c, first, second: (
@@ -336,9 +335,8 @@ SMALL_NETWORKS: Domain = {
 SMALL = (Point(widths=(3, 4, 2), samples=3), Point(widths=(4, 3, 4, 2), samples=2))
 
 PATH_CLAIMS = (
-    ExactProperty(
+    _measured(
         id="granziol2022/path-sum",
-        no_theory=NoTheory.MEASURED,
         entries=("B28",),
         source=f"{PAPER}, eq. (17), with the gates that our copy lacks",
         passage=misprint("f(W T Hf(W T H−1....f(W1x))) =", "Eq 17"),
@@ -350,15 +348,12 @@ PATH_CLAIMS = (
         domain=SMALL_NETWORKS,
         violation=_against(_forward, path_sum),
         examples=SMALL,
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
         rivals={"no gates": _against(_forward, lambda w, x: path_sum(w, x, gates=False))},
         seconds=0.016,
     ),
-    ExactProperty(
+    _measured(
         id="granziol2022/path-sum-curvature",
         symbols={"b": "another weight"},
-        no_theory=NoTheory.MEASURED,
         entries=("B30",),
         source=f"{PAPER}, eq. (19), within a region of fixed gates",
         passage=misprint("f(W T Hf(W T H−1....f(W1x))) =", "Eq 17, which Eq 19 differentiates"),
@@ -370,8 +365,6 @@ PATH_CLAIMS = (
         domain=SMALL_NETWORKS,
         violation=_against(_autodiff, path_sum_curvature),
         examples=SMALL,
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
         rivals={
             "no gates": _against(_autodiff, lambda w, x: path_sum_curvature(w, x, gates=False)),
             "a diagonal": _against(_autodiff, lambda w, x: path_sum_curvature(w, x, squares=True)),

@@ -26,26 +26,20 @@ ORTHOGONALITY = "an exact statement; rounding with full re-orthogonalisation"
 # --- Gauss quadrature: section 8, eq. (54) and theorem 13 -----------------------------------------------------
 
 
-def _problem(rng: Generator, dim: int) -> tuple[Array, Array, Array]:
-    """A dense matrix of norm one, a random start, and the eigenvalues with the share of the start that each gets."""
-    matrix = rng.standard_normal((dim, dim))
-    values, vectors = np.linalg.eigh(matrix + matrix.T)
-    norm, start = np.abs(values).max(), rng.standard_normal(dim)
-    shares = (vectors.T @ start) ** 2 / (start @ start)
-    return (matrix + matrix.T) / norm, start, np.stack([values / norm, shares])
-
-
 def _chebyshev(x: Array, orders: int) -> Array:
     """Polynomials 0 to orders - 1, one per row: as good as powers to compare moments with, and bounded."""
     return np.cos(np.arange(orders)[:, None] * np.arccos(np.clip(x, -1, 1)))
 
 
 def _moment_errors(rng: Generator, point: Point) -> Array:
-    """Errors of the quadrature for each moment, of orders 0 to 2 m + 1."""
-    matrix, start, (values, weights) = _problem(rng, point.dim)
-    nodes, found = (part[0] for part in lanczos.quadrature(matrix, start[None], point.steps))
+    """Errors of the quadrature for each moment, of orders 0 to 2 m + 1: dense matrices of norm one, random starts."""
+    drawn = rng.standard_normal((point.dim, point.dim))
+    matrix, start = drawn + drawn.T, rng.standard_normal(point.dim)
+    values, vectors = np.linalg.eigh(matrix)
+    norm, shares = np.abs(values).max(), (vectors.T @ start) ** 2 / (start @ start)
+    nodes, found = (part[0] for part in lanczos.quadrature(matrix / norm, start[None], point.steps))
     orders = 2 * point.steps + 2
-    return np.abs(_chebyshev(nodes, orders) @ found - _chebyshev(values, orders) @ weights)
+    return np.abs(_chebyshev(nodes, orders) @ found - _chebyshev(values / norm, orders) @ shares)
 
 
 def moments_up_to(last: Callable[[int], int]) -> Violation:

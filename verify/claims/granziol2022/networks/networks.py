@@ -174,12 +174,6 @@ NETWORKS_CLAIMS = (
 )
 
 
-def _matrices(network: tuple[Any, ...], matrix: str) -> Floats:
-    """Hessian or Gauss-Newton matrix of every sample, by automatic differentiation."""
-    curvature = per_sample.hessians if matrix == "hessian" else per_sample.gauss_newtons
-    return curvature(*network).numpy()
-
-
 def uneven_coupling(rng: Generator, point: Point) -> Arrays:
     """Samples in pairs that cancel in the mean, a few of them coupled to V by much more than one direction."""
     import torch
@@ -216,7 +210,8 @@ def _pairs(rng: Generator, point: Point) -> Floats:
 
 def all_elements(rng: Generator, point: Point) -> Arrays:
     """Mean square of every element of the noise over all batches."""
-    matrices = _matrices(perceptron(rng, point), point.matrix)
+    curvature = per_sample.hessians if point.matrix == "hessian" else per_sample.gauss_newtons
+    matrices = curvature(*perceptron(rng, point)).numpy()
     drawn = populations.every_batch(len(matrices), point.batch_size)
     noise = matrices[drawn].mean(axis=1) - matrices.mean(axis=0)
     variance, size = matrices.var(axis=0), {"batch_size": point.batch_size, "dataset_size": len(matrices)}

@@ -235,14 +235,14 @@ def uneven_rows(block: Block, point: Point) -> Arrays:
     if that is its expectation.
     """
     profile = noise.blocked_profile(point.dim, contrast=point.contrast)
-    return _fourth_moments(point.sigma * noise.profiled(block, profile), point.sigma**2)
+    return {"fourth": _fourth_moments(point.sigma * noise.profiled(block, profile), point.sigma**2)}
 
 
-def _fourth_moments(matrices: Any, second: float) -> Arrays:
+def _fourth_moments(matrices: Any, second: float) -> Any:
     dim = matrices.shape[1]
     squares = matrices.square().sum(dim=(1, 2)) / dim
     fourth = (matrices @ matrices).square().sum(dim=(1, 2)) / dim
-    return {"fourth": fourth - 4 * second * (squares - second)}
+    return fourth - 4 * second * (squares - second)
 
 
 UNEVEN_ROWS = Experiment(
@@ -303,7 +303,7 @@ def _few_entries(block: Block, p: Point) -> Any:
     """Fourth moment with a few entries in a row, signs of one size at random places, over that of theory."""
     per_row = 1 + p.contrast * (p.dim - 1)
     found = _fourth_moments(p.sigma * noise.sparse(block, p.dim, per_row=per_row), p.sigma**2)
-    return found["fourth"] / rmt.sparse_fourth_moment(sigma=p.sigma, per_row=per_row, dim=p.dim)
+    return found / rmt.sparse_fourth_moment(sigma=p.sigma, per_row=per_row, dim=p.dim)
 
 
 def _few_projections(block: Block, p: Point) -> Any:
@@ -312,7 +312,7 @@ def _few_projections(block: Block, p: Point) -> Any:
     second = p.dim * p.rank * p.variance**2 / p.batch_size  # P sigma^2 / B, sigma^2 = r tau^4
     found = _fourth_moments(p.dim * p.variance * drawn, second)
     law = {"rank": p.rank, "variance": p.variance, "dim": p.dim, "batch_size": p.batch_size}
-    return found["fourth"] / rmt.low_rank_fourth_moment(**law)
+    return found / rmt.low_rank_fourth_moment(**law)
 
 
 def _moments_without_matrix(block: Block, p: Point) -> Any:

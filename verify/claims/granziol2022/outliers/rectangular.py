@@ -44,14 +44,17 @@ RECTANGULAR = Experiment(
     replicate="one rectangular Gaussian noise matrix with one direction, in each of two models",
     simulate=rectangular,
     on_host=TRIDIAGONAL,
-    points=(
-        Point(spike=1.84, variance=2.6, dim=1200, samples=9900),
-        Point(spike=5.4, variance=2.6, dim=2100, samples=6700),
-        Point(spike=29.2, variance=2.6, dim=8600, samples=1900),
-        Point(spike=94.0, variance=2.6, dim=38000, samples=1950),
-        Point(spike=80.0, variance=2.6, dim=38000, samples=1950),
-        Point(spike=47.0, variance=2.6, dim=8600, samples=1900),
-        Point(spike=9.8, variance=2.6, dim=2100, samples=6700),
+    points=tuple(
+        Point(spike=spike, variance=2.6, dim=dim, samples=samples)
+        for spike, dim, samples in (
+            (1.84, 1200, 9900),
+            (5.4, 2100, 6700),
+            (29.2, 8600, 1900),
+            (94.0, 38000, 1950),
+            (80.0, 38000, 1950),
+            (47.0, 8600, 1900),
+            (9.8, 2100, 6700),
+        )
     ),
     budget=8192,
     seconds=0.05,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -184,8 +185,18 @@ TOP_OF_A_BATCH = {
     "quantity": "largest eigenvalue of the batch Hessian",
 }
 
+_of_the_exponent = partial(
+    Claim,
+    experiment=RATES,
+    score="exponent",
+    margin=0.01,
+    relative=False,
+    axis="batch_size",
+    quantity="local exponent of the rate in the batch size",
+)
+
 RATES_CLAIMS = (
-    Claim(
+    _of_the_exponent(
         id="granziol2022/rate-exponent",
         entries=("B42", "B46", "B48", "B61"),
         source=f"{PAPER}, theorem 4 and footnote 6 in the limit of section 10.1",
@@ -193,11 +204,7 @@ RATES_CLAIMS = (
         r"\frac{1}{1 + b/B_c} \text{ above},\quad B_c = P \sigma^2 / \lambda_1^2",
         says="By Theorem 4 the rate grows as the root of the effective batch size below the crossover, and ever more "
         "slowly above.",
-        experiment=RATES,
-        score="exponent",
         predict=_exponent,
-        margin=0.01,
-        relative=False,
         margin_reason="finite size cancels in the ratio of two edges, and is O(1/P) for an outlier",
         rivals={
             "linear": lambda _: 1.0,
@@ -205,10 +212,8 @@ RATES_CLAIMS = (
             "B_c doubled": lambda p: _exponent(_noisier(p)),
             "flat": lambda _: 0.0,
         },
-        axis="batch_size",
-        quantity="local exponent of the rate in the batch size",
     ),
-    Claim(
+    _of_the_exponent(
         id="granziol2022/linear-rate-of-small-batches",
         entries=("B46",),
         source=f"{PAPER}, section 10.1",
@@ -224,15 +229,9 @@ RATES_CLAIMS = (
         finding="Below b = B_c Theorem 4 gives the edge of the noise, so the rate grows as the root of b, as in "
         "footnote 6, where the formula has an exponent of up to 0.95. The broadening would exceed the eigenvalue "
         "there.",
-        experiment=RATES,
-        score="exponent",
         predict=_outlier_exponent,
-        margin=0.01,
-        relative=False,
         margin_reason="as for the exponent of theorem 4",
         rivals={"flat": lambda _: 0.0, "B_c doubled": lambda p: _outlier_exponent(_noisier(p))},
-        axis="batch_size",
-        quantity="local exponent of the rate in the batch size",
     ),
     Claim(
         id="granziol2022/eigenvalue-below-crossover",

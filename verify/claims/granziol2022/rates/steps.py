@@ -120,8 +120,12 @@ def _bound_violation(rng: Generator, point: Point, *, average: bool = False) -> 
 
 STEPS = (Point(dim=5, rate=0.13, damping=0.17), Point(dim=7, rate=0.61, damping=0.08))
 
+_change = partial(
+    Identity, points=STEPS, tolerance=1e-12, tolerance_reason=ROUNDING, quantity="change of a quadratic loss"
+)
+
 STEP_CLAIMS = (
-    Identity(
+    _change(
         id="granziol2022/loss-change",
         symbols={r"\Delta L": "change of the loss", "a": "learning rate", "g": "gradient"},
         entries=("B44",),
@@ -131,14 +135,10 @@ STEP_CLAIMS = (
         "the curvature along it.",
         passage=misprint("α ∑P i λi||φig(w)||2", "Eq 22"),
         routes=plain_step,
-        points=STEPS,
         printed="as our copy reads",
         reads=r"\delta L = -\alpha \lVert g(w)\rVert^2 \Big(1 - \frac{\alpha \sum_i^P \lambda_i \lVert \phi_i "
         r"g(w)\rVert^2}{2}\Big)",
         finding="As our copy reads the sum lacks the factor 1/|g|^2, which the bound next to it needs.",
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
-        quantity="change of a quadratic loss",
     ),
     ExactProperty(
         id="granziol2022/descent-bound",
@@ -159,7 +159,7 @@ STEP_CLAIMS = (
         rivals={"mean eigenvalue": partial(_bound_violation, average=True)},
         seconds=0.01,
     ),
-    Identity(
+    _change(
         id="granziol2022/preconditioned-change",
         entries=("B52",),
         source=f"{PAPER}, section 11, first line of eq. (26)",
@@ -168,16 +168,12 @@ STEP_CLAIMS = (
         "Hessian between two inverse preconditioners.",
         passage=misprint("L(wk−αB−1∇L(wk))−L(w) = α∇L(wk)", "first Eq 26"),
         routes=preconditioned_step,
-        points=STEPS,
         printed="first term positive",
         reads=r"L(w_k - \alpha B^{-1} \nabla L) - L(w) = \alpha \nabla L^\top B^{-1} \nabla L + \frac{\alpha^2}{2} "
         r"\nabla L^\top B^{-1} H B^{-1} \nabla L",
         finding="As our copy reads the first term is positive, though the step goes against the gradient.",
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
-        quantity="change of a quadratic loss",
     ),
-    Identity(
+    _change(
         id="granziol2022/diagonal-change",
         entries=("B53",),
         source=f"{PAPER}, section 11, second line of eq. (26)",
@@ -188,15 +184,11 @@ STEP_CLAIMS = (
         "loss is one negative sum over them.",
         passage=misprint("α0|φTi ∇L(w)|2 ηi + δ ( 1− α0 2(ηi + δ)", "second Eq 26"),
         routes=averaged_step,
-        points=STEPS,
         printed="as our copy reads",
         reads=r"L(w_{k+1}) - L(w) = \sum_i^P \frac{\alpha_0 |\phi_i^\top \nabla L(w)|^2}{\eta_i + \delta} \Big(1 - "
         r"\frac{\alpha_0}{2 (\eta_i + \delta)} \sum_\mu \lambda_\mu |\psi_u^\top \phi_i|^2\Big)",
         finding="As our copy reads the leading minus is missing. The sum is the change itself where preconditioner "
         "and Hessian share their eigenvectors, as the paper assumes next, else its mean over signs.",
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
-        quantity="change of a quadratic loss",
     ),
 )
 
@@ -223,19 +215,18 @@ def _polyak(_: Generator, point: Point) -> Arrays:
 def _nesterov(_: Generator, point: Point) -> Arrays:
     """Contraction of products of 2^48 steps of Nesterov's method: usual constants, as our copy reads, and others."""
     top, low = point.largest, point.smallest
-    usual = learning_rates.nesterov(top, low)
+    usual, contraction = (
+        learning_rates.nesterov(top, low),
+        partial(_contraction, point, optimisers.nesterov_step),
+    )
     return {
-        "Nesterov": _nesterov_contraction(point, *usual[:2]),
+        "Nesterov": contraction(*usual[:2]),
         "Nesterov, theory": usual.contraction,
-        "Nesterov as our copy reads": _nesterov_contraction(point, 1 / math.sqrt(top / low), usual.momentum),
-        "Nesterov, momentum squared": _nesterov_contraction(point, usual.learning_rate, usual.momentum**2),
-        "best": _nesterov_contraction(point, *learning_rates.best_nesterov(top, low)[:2]),
+        "Nesterov as our copy reads": contraction(1 / math.sqrt(top / low), usual.momentum),
+        "Nesterov, momentum squared": contraction(usual.learning_rate, usual.momentum**2),
+        "best": contraction(*learning_rates.best_nesterov(top, low)[:2]),
         "heavy ball, theory": learning_rates.heavy_ball(top, low).contraction,
     }
-
-
-def _nesterov_contraction(point: Point, *constants: Any) -> float:
-    return _contraction(point, optimisers.nesterov_step, *constants)
 
 
 def _contraction(point: Point, step: Any, *constants: Any) -> float:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import learning_rates
+from verify.claims.drawn_networks import stacked_rows
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.perceptrons import (
     TriedRates,
@@ -198,8 +200,17 @@ THREEFOLD = {
 }
 
 
+_exponent = partial(
+    Claim,
+    no_theory=NoTheory.CONSTANT,
+    score="small",
+    relative=False,
+    pilot=CENTRES,
+    quantity="exponent of the largest rate between batches of 1 and 8",
+)
+
 CLAIMS = (
-    Claim(
+    _exponent(
         id="granziol2022/sgd-rate-in-training",
         entries=("B47",),
         source=f"{PAPER}, section 10.1 and figure 12",
@@ -207,21 +218,16 @@ CLAIMS = (
             "For small batch sizes the maximal learning rate is proportional to the batch size.",
             "Section 10.1",
         ),
-        no_theory=NoTheory.CONSTANT,
         statement=r"\frac{\log \alpha_{\max}(8) - \log \alpha_{\max}(1)}{\log 8} = 1\quad "
         r"(\alpha_{\max}: \text{ largest rate after which SGD ends below the best constant output})",
         says="Where most labels are noise, the largest rate at which SGD trains a perceptron grows in proportion to "
         "the batch size from 1 to 8.",
         experiment=SGD_NOISY,
-        score="small",
         predict=lambda _: 1.0,
         margin=0.2,
-        relative=False,
         margin_reason="an exponent over three doublings: small against the half that tells it from a square root; "
         "batches of 8 are not negligible against a crossover at some twenty",
-        pilot=CENTRES,
         rivals={"square root": lambda _: 0.5, "no noise of batches": lambda _: 0.0},
-        quantity="exponent of the largest rate between batches of 1 and 8",
     ),
     Claim(
         id="granziol2022/sgd-rates-clean-linear-then-flat",
@@ -279,7 +285,7 @@ CLAIMS = (
         predict=lambda _: 1.0,
         rivals={"never": lambda _: 0.0},
     ),
-    Claim(
+    _exponent(
         id="granziol2022/adam-rate-in-training",
         entries=("B57",),
         source=f"{PAPER}, section 11 and figure 20",
@@ -287,19 +293,14 @@ CLAIMS = (
             "we would expect to be able to scale the learning only proportionally to the square root of the batch size",
             "Section 11",
         ),
-        no_theory=NoTheory.CONSTANT,
         statement=r"\frac{\log \alpha_{\max}(8) - \log \alpha_{\max}(1)}{\log 8} = \tfrac12 \quad\text{(Adam)}",
         says="Where most labels are noise, the largest rate at which Adam trains a perceptron grows as the root of "
         "the batch size from 1 to 8.",
         experiment=ADAM_NOISY,
-        score="small",
         predict=lambda _: 0.5,
         margin=0.15,
-        relative=False,
         margin_reason="an exponent over three doublings, a third of the half that tells a root from a line",
-        pilot=CENTRES,
         rivals={"linear": lambda _: 1.0, "no noise of batches": lambda _: 0.0},
-        quantity="exponent of the largest rate between batches of 1 and 8",
     ),
     Claim(
         id="granziol2022/adam-rate-by-the-size",
@@ -387,7 +388,7 @@ def rates_by_batch_size(block: Block, point: Point) -> Arrays:
         }
         for size, each in zip(point.batch_size, found, strict=True)
     ]
-    return {name: np.stack([row[name] for row in rows], 1) for name in rows[0]}
+    return stacked_rows(rows, axis=1)
 
 
 def _best(tried_rates: TriedRates) -> np.ndarray[Any, Any]:
@@ -408,9 +409,19 @@ MIDDLES = {
 }
 
 
-BY_BATCH_SIZE = Observation(
-    id="granziol2022/rates-by-batch-size",
+_rates = partial(
+    Observation,
     entries=("B47", "B57"),
+    simulate=rates_by_batch_size,
+    single=SINGLE,
+    along="batch_size",
+    data="digits",
+    tier=Tier.FULL,
+    axis="batch size",
+)
+
+BY_BATCH_SIZE = _rates(
+    id="granziol2022/rates-by-batch-size",
     source=f"{PAPER}, sections 10.1 and 11, figures 12 and 20 to 22",
     title="Largest and best rates of SGD and Adam in training, and what scaling rules cost",
     note="Losses at the end over that of the best constant output, 10 if lost. Scaled down from 64 to 1, a rate in "
@@ -420,8 +431,6 @@ BY_BATCH_SIZE = Observation(
     "rate is flat there; the root costs Adam less than proportion. Best rates lie two to five times below the "
     "largest for SGD, five to fifty for Adam.",
     replicate="one perceptron with 512 images, trained at 26 rates at each batch size",
-    simulate=rates_by_batch_size,
-    single=SINGLE,
     points=tuple(
         Point(
             rule=rule, noise=noise, images="digits", samples=512, epochs=5, least=200, batch_size=OBSERVED_SIZES,
@@ -430,7 +439,6 @@ BY_BATCH_SIZE = Observation(
         for rule, centres in MIDDLES.items()
         for noise in (0.0, 0.6)
     ),
-    along="batch_size",
     columns=columns_of(
         {
             "largest": "largest rate that trains",
@@ -443,9 +451,6 @@ BY_BATCH_SIZE = Observation(
     ),
     replicates=4,
     seconds=5.0,
-    data="digits",
-    tier=Tier.FULL,
-    axis="batch size",
 )  # fmt: skip
 
 
@@ -464,9 +469,8 @@ def cost_of_rates(point: Point) -> Cost:
     return Cost(4 * rates * held, rates * forward * passed, 25 * len(layers) * sum(steps) + 1000)
 
 
-OF_VGG = Observation(
+OF_VGG = _rates(
     id="granziol2022/vgg-rates",
-    entries=("B47", "B57"),
     source=f"{PAPER}, sections 10.1 and 11, figures 12 and 20 to 22: the kind of network it has",
     title="Largest and best rates of SGD and Adam of a convolutional network",
     note="Three stages of convolutions on 256 digits, two epochs, twenty steps at least. Of four networks SGD trains "
@@ -474,8 +478,6 @@ OF_VGG = Observation(
     "and 1.4 times as much in the mean for four times the size, where the root would give 2. Scaled down from 64 the "
     "root costs no more than the size under both.",
     replicate="one network with its images, trained at 14 rates at each batch size",
-    simulate=rates_by_batch_size,
-    single=SINGLE,
     points=tuple(
         Point(
             rule=rule, images="digits", stages=((4, 4), (8, 8), (16,)),
@@ -484,13 +486,9 @@ OF_VGG = Observation(
         )
         for rule, centres in (("sgd", (0.1, 0.15)), ("adam", (0.02, 0.035)))
     ),
-    along="batch_size",
     columns=BY_BATCH_SIZE.columns,
     replicates=1,
     seconds=5.3,
-    data="digits",
-    tier=Tier.FULL,
-    axis="batch size",
 )  # fmt: skip
 
 OBSERVATIONS = (
