@@ -125,14 +125,14 @@ def replay_differences(
     rows = [{row.id: row for row in made.rows if row.claim in names} for made in both]
     planted = [{row.id: row for row in made.planted} for made in both]
     tables = [{table.id: table for table in made.observations if table.id in names} for made in both]
-    of_row = partial(_row_change, close=close, single=single, rounding=rounding)
+    of_row = partial(_row_change, close=close, single=single)
     settings = ((n, _change(*(getattr(made.suite, n) for made in both))) for n in _SETTINGS)
     return [
         *(["the results file was edited after its run (its sha256 does not match)"] * edited(recorded)),
         *(f"{name} {change}" for name, change in settings if change),
         *_differences(*runs, differ=partial(_run_change, hashed=not close)),
-        *_differences(*rows, differ=of_row),
-        *_differences(*planted, differ=of_row),
+        *_differences(*rows, differ=partial(of_row, rounding=rounding)),
+        *_differences(*planted, differ=partial(of_row, rounding=NONE)),
         *_differences(*tables, differ=partial(_table_change, close=close, single=single)),
     ]
 
