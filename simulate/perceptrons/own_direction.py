@@ -270,11 +270,9 @@ def _lanczos(product: Product, start: Tensor, steps: int, tolerance: float) -> T
         chain = next(growing)
         step = chain.diagonal.shape[1]
         if step == steps or step % 8 == 0:  # a test of all matrices costs as much as some steps
-            beside = chain.off_diagonal[:, :-1]
-            tridiagonal = (
-                torch.diag_embed(chain.diagonal) + torch.diag_embed(beside, 1) + torch.diag_embed(beside, -1)
-            )
-            every, vectors = torch.linalg.eigh(tridiagonal)
+            # only the lower triangle is read
+            lower = torch.diag_embed(chain.diagonal) + torch.diag_embed(chain.off_diagonal[:, :-1], -1)
+            every, vectors = torch.linalg.eigh(lower)
             values, inner = every[:, -1], vectors[:, :, -1]
             residuals = chain.off_diagonal[:, -1] * inner[:, -1].abs()
             if step == steps or bool((residuals <= tolerance * values.abs()).all()):
