@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from simulate._checks import did_you_mean, one_of
-from simulate.objectives.batches import placed, rows, tensors
+from simulate.objectives.batches import is_batch, placed, repeatable, rows, tensors
 
 Reduction = Literal["mean", "sum"]
 Loss = Callable[[Tensor, Any], Tensor]
@@ -219,9 +219,9 @@ class BatchLoss:
             )
         return loss
 
-    def pairs(self, data: Any, like: Tensor) -> Iterable[tuple[Any, Any]]:
+    def pairs(self, data: Any, like: Tensor, chunk: int | None = None) -> Iterable[tuple[Any, Any]]:
         """Return batches as pairs (inputs of the model, batch), on the device and in the type of `like`."""
-        return _Pairs(data, self, like)
+        return _Pairs(repeatable([data] if is_batch(data) else data, chunk), self, like)
 
 
 class _Pairs:
