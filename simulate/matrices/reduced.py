@@ -161,7 +161,7 @@ def signed_projections_top(
     terms = samples * rank
     if dim <= terms:
         raise ValueError(f"dim must be more than samples times rank, got {dim} for {terms} projections")
-    spikes = torch.from_numpy(_strengths(spike, len(block))).to(block.device)
+    spikes = torch.from_numpy(np.full(len(block), spike, dtype=np.float64)).to(block.device)
     factor = block.stack(lambda rng: _triangular(rng, dim, terms + 1))
     signs = block.stack(lambda rng: 2.0 * rng.integers(0, 2, terms) - 1)
     weights = torch.cat([spikes[:, None], signs * (scale / samples)], dim=1)
@@ -207,7 +207,7 @@ def _extreme(
     *,
     bottom: bool = False,
 ) -> Extreme:
-    spikes = _strengths(spike, len(block)).tolist()
+    spikes = np.full(len(block), spike, dtype=np.float64).tolist()
     drawn = [draw(rng, theta) for rng, theta in zip(block.streams, spikes, strict=True)]
     pairs = [eigenpair(*rows, 0 if bottom else len(rows[1])) for rows in drawn]
     values, overlaps = torch.tensor(pairs, dtype=torch.float64, device=block.device).unbind(dim=1)
@@ -250,7 +250,3 @@ def _outliers(band: Floats, spikes: Floats) -> tuple[Floats, Floats]:
 def _chi_squares(rng: np.random.Generator, degrees: Floats) -> Floats:
     """Draw chi-squares, 0 for no degree of freedom, which the generator's own chi-square refuses."""
     return 2 * rng.standard_gamma(degrees / 2)
-
-
-def _strengths(spike: Strength, count: int) -> Floats:
-    return np.full(count, spike, dtype=np.float64)

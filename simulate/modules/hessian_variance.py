@@ -171,11 +171,8 @@ def total_variance(
     _require_several(objective)
     if _way(objective) != "parameters":
         each = objective.dtype.itemsize + 2 * 8  # signs, and sums of a batch and of all
-        sizes = (
-            len(range(*some.indices(probes)))
-            for some in cuts(probes, max(1, _HELD // (each * objective.dim)))
-        )
-        signs = ([_signs(objective, rng) for _ in range(size)] for size in sizes)
+        some = cuts(probes, max(1, _HELD // (each * objective.dim)))
+        signs = ([_signs(objective, rng) for _ in range(probes)[part]] for part in some)
         found = np.concatenate([_variances_along(objective, some, matrix) for some in signs])
     else:
         pairs = ((_signs(objective, rng), _signs(objective, rng)) for _ in range(probes))
@@ -428,8 +425,8 @@ def _lengths_at_sites(
         for k, vector in enumerate(vectors):
             square, parts = _squared_lengths(derivatives.along(objective.split(vector[None])), samples)
             squares[k] += square
-            whole = [parts[i] if i in parts else torch.zeros_like(leaf) for i, leaf in enumerate(leaves)]
-            sums[k] += objective.flat([p.view_as(leaf) for p, leaf in zip(whole, leaves, strict=True)])
+            whole = (parts[i] if i in parts else torch.zeros_like(leaf) for i, leaf in enumerate(leaves))
+            sums[k] += objective.flat([*whole])
         del derivatives  # or its graph would be held while that of the next samples is made
     return squares, sums
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,13 +158,6 @@ def _is_scaled(once: Tensor, scaled: Tensor, scale: Tensor) -> bool:
     expected = scale[:, None] * once
     least = _ROUNDINGS * torch.finfo(once.dtype).eps * expected.abs().amax(1)
     return bool(((scaled - expected).abs().amax(1) <= least).all())
-
-
-def _run_with_sites(objective: Objective, batch: Batch) -> tuple[Tensor, list[Site]]:
-    sites: list[Site] = []
-    with _record_sites(objective, sites):
-        outputs = objective.outputs(objective.leaves, batch.inputs)
-    return outputs, sites
 
 
 def moved(site: Site, directions: Sequence[Tensor]) -> Tensor:
@@ -345,8 +337,8 @@ def _derivatives_keep_order(
     return apart and _is_scaled(one + other, all_of_them, scale)
 
 
-@contextmanager
-def _record_sites(objective: Objective, sites: list[Site]) -> Iterator[None]:
+def _run_with_sites(objective: Objective, batch: Batch) -> tuple[Tensor, list[Site]]:
+    sites: list[Site] = []
     every = [] if objective.model is None else list(objective.model.modules())
     modules, turned = [m for m in every if _affine(m)], {m for each in every for m in _samples_second(each)}
     leaves, constants, entered = objective.leaves, [leaf.detach() for leaf in objective.leaves], []
@@ -382,7 +374,7 @@ def _record_sites(objective: Objective, sites: list[Site]) -> Iterator[None]:
     try:
         for layer, part in zip(attending, packed, strict=True):
             layer.forward = attention(layer, part)
-        yield
+        return objective.outputs(leaves, batch.inputs), sites
     finally:
         for handle in handles:
             handle.remove()

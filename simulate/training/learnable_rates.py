@@ -37,12 +37,6 @@ class Classifiers(NamedTuple):
         """Return the networks with all weights multiplied by alpha."""
         return self._replace(weights=tuple(alpha * w for w in self.weights))
 
-    def kept(self, which: Tensor) -> Classifiers:
-        """Return some of the networks, by a mask."""
-        if bool(which.all()):
-            return self
-        return Classifiers(tuple(w[which] for w in self.weights), self.inputs[which], self.labels[which])
-
 
 def losses_and_gradients(networks: Classifiers) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
     """Return losses (n,), their gradients, shaped like the weights, and whether each network is dead, (n,).
@@ -126,7 +120,9 @@ def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -
         going = (losses >= target) & losses.isfinite() & ~dead
         if not bool(going.all()):
             found[places[losses < target]] = True
-            places, rates, networks = places[going], rates[going], networks.kept(going)
+            weights = tuple(w[going] for w in networks.weights)
+            networks = Classifiers(weights, networks.inputs[going], networks.labels[going])
+            places, rates = places[going], rates[going]
             gradients = tuple(g[going] for g in gradients)
         if step == steps or not len(places):
             break

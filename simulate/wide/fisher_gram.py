@@ -15,7 +15,7 @@ one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations_with_replacement
+from itertools import chain, combinations_with_replacement
 
 import torch
 from torch import Tensor
@@ -72,15 +72,13 @@ def gram(
             [ 4.,  2.]])
     """
     signals = forward(network, activation)
-    deltas = linear_readout(backward(network, activation, signals.preactivations))
-    return layered_gram(signals.activations[::-1], deltas, overlap or plain_overlap(biases), network.outputs)
-
-
-def linear_readout(deltas: Iterator[Tensor]) -> Iterator[Tensor | None]:
-    """Yield derivatives layer by layer, with None in place of the first, a linear read-out's derivative by itself."""
+    deltas = backward(network, activation, signals.preactivations)
     next(deltas)
-    yield None
-    yield from deltas
+    deltas, overlap = (
+        chain([None], deltas),
+        overlap or plain_overlap(biases),
+    )  # the first is a linear read-out's
+    return layered_gram(signals.activations[::-1], deltas, overlap, network.outputs)
 
 
 def plain_overlap(biases: bool) -> Overlap:
