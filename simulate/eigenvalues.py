@@ -272,32 +272,27 @@ def _affordable(operator: Operator, count: int, lengths: range) -> int:
     return kept
 
 
+@dataclass(eq=False)
 class _Search:
     """Runs chains one after the other until the wanted eigenvalues are found and no others appear."""
 
-    def __init__(
-        self,
-        operator: Operator,
-        rng: np.random.Generator,
-        top: int,
-        bottom: int,
-        tolerance: float,
-        kept: int,
-        certified: bool,
-    ) -> None:
-        self._operator, self._rng = operator, rng
-        self._top, self._bottom, self._count = top, bottom, top + bottom
-        # half for the floor, half for the ceiling
-        self._tolerance, self._doubt = tolerance, _DOUBT / 2
-        self._kept, self._certified = kept, certified
-        self._product, self._largest, self._target = UnitProduct(operator), 0.0, 0.0
-        self._searched = False
-        self.products, self.distance = 0, math.inf
-        self._kind: Kind = "first"
-        self._next: Kind | None = None
-        self._last_ends = -math.inf, math.inf
+    _operator: Operator
+    _rng: np.random.Generator
+    _top: int
+    _bottom: int
+    _tolerance: float
+    _kept: int
+    _certified: bool
+    _largest: float = 0.0
+    _kind: Kind = "first"
+    _next: Kind | None = None
+    products: int = 0
+
+    def __post_init__(self) -> None:
+        self._count, self._product = self._top + self._bottom, UnitProduct(self._operator)
+        self._doubt = _DOUBT / 2  # half for the floor, half for the ceiling
         start = self._random_start()
-        self._chain = Chain(Found.nothing(start), start, 0.0, 0.0, kept, certified)
+        self._chain = Chain(Found.nothing(start), start, 0.0, 0.0, self._kept, self._certified)
 
     def stopped(self, steps: int) -> str | None:
         """Return the reason to stop; None to go on."""

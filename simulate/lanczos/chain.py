@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -384,11 +385,12 @@ def _unit(vector: Tensor) -> Tensor:
     return vector / length(vector)
 
 
+@dataclass(eq=False)
 class UnitProduct:
     """Products with one vector, in a unit in which squares neither overflow nor vanish."""
 
-    def __init__(self, operator: Operator) -> None:
-        self._operator, self.unit = operator, 0.0
+    _operator: Operator
+    unit: float = 0.0
 
     def __call__(self, vector: Tensor) -> Tensor:
         """Return the product, shaped like the vector."""

@@ -221,8 +221,7 @@ def _vector(name: str, objective: Objective, value: Any) -> Tensor:
 
 def _columns(name: str, objective: Objective, value: Any) -> Tensor:
     columns = parameter_columns(objective, name, value)
-    if not bool(columns.isfinite().all()):
-        raise ValueError(f"{name} must be finite, got NaN or infinity")
+    _checks.require_finite(name, columns)
     return columns
 
 
@@ -341,8 +340,7 @@ def _products_by_head(
             yield torch.zeros(len(vectors), objective.dim, device=objective.device)
             continue
         product = head_product(objective, "hessian" if full else "gauss_newton", head, own)
-        found = [objective.flat(product(v)).detach() for v in vectors]
-        yield torch.stack(found) / objective.share
+        yield torch.stack([objective.flat(product(v)).detach() for v in vectors]) / objective.share
 
 
 def _products_by_gradients(
@@ -384,8 +382,7 @@ def _forms_by_parameters(objective: Objective, batch: Batch, pairs: Pairs, full:
             # <u, ddz(right, .)>; of outputs that are linear it is zero
             second = objective.flat(slopes(pulled, objective.leaves, right, again=True)) if full else None
             for w in left:
-                own = tangent if w is right else slopes(pulled, weights, w)[0]
-                columns.append(_rowwise(own, bent))
+                columns.append(_rowwise(tangent if w is right else slopes(pulled, weights, w)[0], bent))
                 if second is not None and second.requires_grad:
                     columns[-1] = columns[-1] + _rowwise(slope, slopes(second, weights, w)[0])
         found.append(torch.stack(columns, dim=1))
