@@ -150,8 +150,7 @@ def picked(found: Any, field: str | int | None = None) -> Tensor:
     """
     if isinstance(found, Tensor) and field is None:
         return found
-    parts = returned_parts(found)
-    held = {name: part for name, part in parts.items() if isinstance(part, Tensor)}
+    held = {name: part for name, part in returned_parts(found).items() if isinstance(part, Tensor)}
     if field is not None:
         if field not in held:
             raise ValueError(

@@ -291,8 +291,7 @@ class LossFunction:
 
     def blocks(self) -> Mapping[str, slice]:
         """Return the slice of each parameter in a vector (dim,), by name."""
-        ends = itertools.accumulate(self._sizes)
-        each = zip(self.names, self._sizes, ends, strict=True)
+        each = zip(self.names, self._sizes, itertools.accumulate(self._sizes), strict=True)
         return {name: slice(end - size, end) for name, size, end in each}
 
     def weighed(self, inputs: Any, targets: Any) -> Batch:

@@ -396,8 +396,7 @@ def _passes(
             below.append(function(pre[-1]))
     gradient = softmax.residuals(pre[-1], classes)
     layers: list[_Layer] = []
-    empty = inputs.new_zeros(len(inputs), 0)
-    slope = bend = empty
+    slope = bend = inputs.new_zeros(len(inputs), 0)
     for index in reversed(range(len(weights))):
         weight = weights[index][:, : weights[index].shape[1] - bias]
         pair = below[index], gradient

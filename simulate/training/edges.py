@@ -100,8 +100,7 @@ def rising_rates(
         after = stack.losses(stack.outputs(moved, inputs), targets).flatten(1).mean(1)
         slopes.append((after - before) / rates)
     slope = torch.stack(slopes, 1)
-    rises = slope > 0
-    first = rises.double().argmax(1, keepdim=True)
+    first = (slope > 0).double().argmax(1, keepdim=True)
     below = (first - 1).clamp(min=0)
     (low, high), (under, over) = ([t.gather(1, i)[:, 0] for i in (below, first)] for t in (tried, slope))
     # where no rate raises the loss, and where the first one does, both ends are the same rate

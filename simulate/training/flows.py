@@ -171,8 +171,7 @@ def central_flow(
 
     def step(at: Tensor) -> tuple[Tensor, Tensor]:
         nonlocal direction
-        points = (at + moves * direction).flatten(0, 1)
-        losses, gradients = _mean_loss(stack, parameters, *samples, points)
+        losses, gradients = _mean_loss(stack, parameters, *samples, (at + moves * direction).flatten(0, 1))
         gradient, after, before = gradients.view(3, *at.shape)
         product = (after - before) / (2 * _STEP)
         slope = (after + before - 2 * gradient) / _STEP**2

@@ -248,8 +248,7 @@ def layer_norm_largest(
     if _table_of_outputs(preactivations).shape[1] <= 2:
         return 0.0
     f, precision = _normalised_outputs(preactivations)
-    root = _largest_root(f, precision, k.kappa2, k.difference)
-    return k.alpha * width * root / len(f)
+    return k.alpha * width * _largest_root(f, precision, k.kappa2, k.difference) / len(f)
 
 
 @closed_form

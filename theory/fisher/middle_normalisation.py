@@ -282,8 +282,7 @@ def batch_norm_largest_odd(
     population, share = _population(linear, 1 - linear, hidden / inputs)
     edge, spread = _edge(population, share * inputs / t)
     fluctuation = TracyWidom(beta=1).mean() * spread * t ** (-2 / 3)
-    result = scale * t / (t + 1) * (edge + fluctuation + inputs / t * slope.gap / scale)
-    return max(float(result), 1.0)
+    return max(float(scale * t / (t + 1) * (edge + fluctuation + inputs / t * slope.gap / scale)), 1.0)
 
 
 def _population(linear: float, rest: float, ratio: float) -> tuple[Floats, Floats]:
