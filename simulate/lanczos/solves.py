@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate._checks import Floats
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.products import AnyMatrix, Operator, as_operator
 from simulate.lanczos.rows import dots, row_lengths
@@ -52,7 +51,7 @@ class Solution(Result):
     """
 
     vectors: Tensor
-    residuals: Floats
+    residuals: _checks.Floats
     converged: NDArray[np.bool_]
     products: int
     stopped: str

@@ -32,8 +32,7 @@ import torch
 from torch import Tensor
 
 from simulate._checks import Floats
-from simulate.matrices import ensembles
-from simulate.matrices.ensembles import edge_rows, eigenpair, first_rows
+from simulate.matrices.ensembles import edge_rows, eigenpair, first_rows, top_eigenpair
 from simulate.monte_carlo import Block
 
 # An outlier falls off by the factor 1/spike from one row of blocks to the next: 1.4^-80 is 2e-12.
@@ -165,7 +164,7 @@ def signed_projections_top(
     factor = block.stack(lambda rng: _triangular(rng, dim, terms + 1))
     signs = block.stack(lambda rng: 2.0 * rng.integers(0, 2, terms) - 1)
     weights = torch.cat([spikes[:, None], signs * (scale / samples)], dim=1)
-    values, vectors = ensembles.top_eigenpair((factor * weights[:, None]) @ factor.mT)
+    values, vectors = top_eigenpair((factor * weights[:, None]) @ factor.mT)
     # the first axis of the triangular factor is the direction of the spike
     return Extreme(values, vectors[:, 0].square())
 

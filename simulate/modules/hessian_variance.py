@@ -373,7 +373,14 @@ def _tangents(objective: Objective, inputs: Any) -> tuple[Tensor, Tensor, Tensor
 
 def _forms_by_parameters(objective: Objective, batch: Batch, pairs: Pairs, full: bool) -> Tensor:
     outer, found = outer_of(objective, batch), list[Tensor]()
-    for part in windows(batch, lambda i: _graph_bytes(objective, i), objective):
+
+    def needed(
+        inputs: Any,
+    ) -> int:  # by the graph of the second derivatives, without the parameters themselves
+        size = bytes_held(lambda: _tangents(objective, inputs))
+        return max(3 * size - 3 * sum(leaf.nbytes for leaf in objective.leaves), 1)
+
+    for part in windows(batch, needed, objective):
         _, weights, pulled = _tangents(objective, window(batch.inputs, part))
         columns = list[Tensor]()
         for left, right in pairs:
@@ -391,12 +398,6 @@ def _forms_by_parameters(objective: Objective, batch: Batch, pairs: Pairs, full:
 
 def _rowwise(left: Tensor, right: Tensor) -> Tensor:
     return (left.double() * right.double()).sum(1)
-
-
-def _graph_bytes(objective: Objective, inputs: Any) -> int:
-    """Return the bytes of the graph of the second derivatives, without the parameters themselves."""
-    size = bytes_held(lambda: _tangents(objective, inputs))
-    return max(3 * size - 3 * sum(leaf.nbytes for leaf in objective.leaves), 1)
 
 
 # --- at the sites -------------------------------------------------------------------------------------------------

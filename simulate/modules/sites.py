@@ -182,10 +182,14 @@ def moved(site: Site, directions: Sequence[Tensor]) -> Tensor:
         change = nn.functional.linear(inputs, own["weight"].flatten(0, 1))
         change = change.unflatten(-1, (count, -1)).movedim(-2, 0)
         return change + _align_bias(own["bias"], change, -1) if "bias" in own else change
-    if _stackable(layer) and "weight" in own:
-        stacked: Any = layer
+    if (
+        isinstance(layer, _ConvNd)
+        and not isinstance(layer, _ConvTransposeNd)
+        and "weight" in own
+        and layer.groups == 1
+    ):
         # all directions as one convolution, stacked as output channels
-        change = stacked._conv_forward(inputs, own["weight"].flatten(0, 1), None)
+        change = layer._conv_forward(inputs, own["weight"].flatten(0, 1), None)
         axis = 1 if inputs.ndim == own["weight"].ndim - 1 else 0
         change = change.unflatten(axis, (count, -1)).movedim(axis, 0)
         return change + _align_bias(own["bias"], change, axis + 1) if "bias" in own else change
@@ -419,10 +423,6 @@ def _affine(layer: nn.Module) -> bool:
 def _torch_forward(kind: type[nn.Module]) -> Any:
     """Return the forward function of the nearest ancestor among torch's own layers."""
     return next(k.forward for k in kind.__mro__ if k.__module__.startswith("torch.nn.modules"))
-
-
-def _stackable(layer: nn.Module) -> bool:
-    return isinstance(layer, _ConvNd) and not isinstance(layer, _ConvTransposeNd) and layer.groups == 1
 
 
 def _align_bias(bias: Tensor, change: Tensor, axis: int) -> Tensor:

@@ -33,18 +33,6 @@ from simulate.modules.homogeneous import Homogeneous, Terms
 from simulate.networks import Weights
 from simulate.perceptrons import _relu
 
-__all__ = [
-    "ProjectedMlp",
-    "Terms",
-    "haar",
-    "hessian_of",
-    "positive_excess",
-    "projected_mlps",
-    "sparse_frame",
-    "spectral_norm",
-]
-
-
 # --- frames and scalars ---------------------------------------------------------------------------
 
 

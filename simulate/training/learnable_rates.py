@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate._checks import Floats
 
 
 class Classifiers(NamedTuple):
@@ -136,7 +135,7 @@ def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -
 
 def largest_rates(
     networks: Classifiers, *, lowest: Tensor, factor: float, count: int, target: float, steps: int
-) -> Floats:
+) -> _checks.Floats:
     """Return the largest rate at which each network learns, (n,), from trials at lowest factor^j, j < count.
 
     If a network learns at the first m of these rates and at no other, this is the geometric mean of the m-th rate and
