@@ -373,7 +373,6 @@ def _tridiagonalise(values: Floats, off_diagonal: Floats) -> tuple[Floats, list[
     """
     arrow = np.diag(np.r_[0.0, values])
     arrow[0, 1:] = arrow[1:, 0] = off_diagonal
-    reduced: Any
     reduced, turn = linalg.hessenberg(arrow, calc_q=True)
     out = np.diag(reduced, -1)
     turn = turn[1:, 1:] * np.cumprod(np.where(out < 0, -1.0, 1.0))

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -240,7 +240,7 @@ def _outliers(band: Floats, spikes: Floats) -> tuple[Floats, Floats]:
         (order[below:], (rows - spikes.size + below, rows - 1)),
     ):
         if which.size:
-            found: Any = scipy.linalg.eig_banded(band, lower=True, select="i", select_range=ends)
+            found = scipy.linalg.eig_banded(band, lower=True, select="i", select_range=ends)
             values[which] = found[0]
             overlaps[which] = found[1][which, np.arange(which.size)] ** 2
     return values, overlaps
