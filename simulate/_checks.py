@@ -126,6 +126,12 @@ def all_positive(numbers: Tensor) -> bool:
     return bool(((numbers > 0) & numbers.isfinite()).all())
 
 
+def require_finite(name: str, numbers: Tensor) -> None:
+    """Refuse a tensor that holds NaN or infinity."""
+    if not bool(numbers.isfinite().all()):
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
+
+
 def labelled(x: Any, labels: Any, widths: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
     """Return inputs of a network, (N, widths[0]), in the type and on the device of `like`, and their classes, (N,)."""
     import torch  # here, since it takes a second, too long for a mistyped name on the command line
@@ -134,8 +140,7 @@ def labelled(x: Any, labels: Any, widths: Sequence[int], like: Tensor) -> tuple[
     inputs = torch.as_tensor(x, dtype=like.dtype, device=like.device)
     if inputs.ndim != 2 or len(inputs) == 0 or inputs.shape[1] != width:
         raise ValueError(f"x must be of shape (N, {width}) with N >= 1, got {tuple(inputs.shape)}")
-    if not bool(inputs.isfinite().all()):
-        raise ValueError("x must be finite, got NaN or infinity")
+    require_finite("x", inputs)
     if classes < 2:
         raise ValueError(f"the last width must be at least 2 classes, got {classes}")
     labels = torch.as_tensor(labels, device=like.device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -75,19 +76,13 @@ def _free_on_gpu(device: torch.device) -> float:
 
 
 def _free() -> float:
-    try:
+    with suppress(OSError, StopIteration):
         lines = Path("/proc/meminfo").read_text().splitlines()
         # not MemFree, which leaves out the caches that the kernel gives up on demand
         return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        return _installed()
-
-
-def _installed() -> float:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # unknown on this system: nothing is refused
-        return math.inf
+    with suppress(AttributeError, ValueError, OSError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # all memory, used or not
+    return math.inf  # unknown on this system: nothing is refused
 
 
 def _gib(size: float) -> str:

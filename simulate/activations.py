@@ -35,10 +35,6 @@ def _softplus(u: Tensor) -> Tensor:
     return functional.softplus(u, threshold=40)
 
 
-def _gelu_slope(u: Tensor) -> Tensor:
-    return torch.special.ndtr(u) + u * torch.exp(-u * u / 2) / math.sqrt(2 * math.pi)
-
-
 ACTIVATIONS: dict[str, Nonlinearity] = {
     "relu": Nonlinearity(torch.relu, _step(0.0)),
     "leaky_relu": Nonlinearity(functional.leaky_relu, _step(0.01)),
@@ -49,7 +45,10 @@ ACTIVATIONS: dict[str, Nonlinearity] = {
     # not s (1 - s), which cancels for large u
     "sigmoid": Nonlinearity(torch.sigmoid, lambda u: torch.sigmoid(u) * torch.sigmoid(-u)),
     "softplus": Nonlinearity(_softplus, torch.sigmoid),
-    "gelu": Nonlinearity(lambda u: u * torch.special.ndtr(u), _gelu_slope),
+    "gelu": Nonlinearity(
+        lambda u: u * torch.special.ndtr(u),
+        lambda u: torch.special.ndtr(u) + u * torch.exp(-u * u / 2) / math.sqrt(2 * math.pi),
+    ),
     "hard_tanh": Nonlinearity(functional.hardtanh, lambda u: (u.abs() < 1).to(u.dtype)),
 }
 """Activations by the names that experiments use, each with its derivative (at a kink, the left one)."""

@@ -39,9 +39,8 @@ from torch import Tensor
 from simulate import _checks, _memory
 from simulate._checks import Floats
 from simulate.lanczos import AnyMatrix, Operator, as_operator
-from simulate.lanczos.chain import Chain, Found, Pairs
+from simulate.lanczos.chain import Chain, Found, Pairs, UnitProduct
 from simulate.lanczos.precision import in_full_precision
-from simulate.lanczos.rows import unit_of
 from simulate.results import Columns, Result
 
 if TYPE_CHECKING:
@@ -273,32 +272,27 @@ def _affordable(operator: Operator, count: int, lengths: range) -> int:
     return kept
 
 
+@dataclass(eq=False)
 class _Search:
     """Runs chains one after the other until the wanted eigenvalues are found and no others appear."""
 
-    def __init__(
-        self,
-        operator: Operator,
-        rng: np.random.Generator,
-        top: int,
-        bottom: int,
-        tolerance: float,
-        kept: int,
-        certified: bool,
-    ) -> None:
-        self._operator, self._rng = operator, rng
-        self._top, self._bottom, self._count = top, bottom, top + bottom
-        # half for the floor, half for the ceiling
-        self._tolerance, self._doubt = tolerance, _DOUBT / 2
-        self._kept, self._certified = kept, certified
-        self._unit = self._largest = self._target = 0.0
-        self._searched = False
-        self.products, self.distance = 0, math.inf
-        self._kind: Kind = "first"
-        self._next: Kind | None = None
-        self._last_ends = -math.inf, math.inf
+    _operator: Operator
+    _rng: np.random.Generator
+    _top: int
+    _bottom: int
+    _tolerance: float
+    _kept: int
+    _certified: bool
+    _largest: float = 0.0
+    _kind: Kind = "first"
+    _next: Kind | None = None
+    products: int = 0
+
+    def __post_init__(self) -> None:
+        self._count, self._product = self._top + self._bottom, UnitProduct(self._operator)
+        self._doubt = _DOUBT / 2  # half for the floor, half for the ceiling
         start = self._random_start()
-        self._chain = Chain(Found.nothing(start), start, 0.0, 0.0, kept, certified)
+        self._chain = Chain(Found.nothing(start), start, 0.0, 0.0, self._kept, self._certified)
 
     def stopped(self, steps: int) -> str | None:
         """Return the reason to stop; None to go on."""
@@ -325,7 +319,7 @@ class _Search:
         self._largest = max(self._largest, float(np.abs(self._chain.nodes).max()))
         # below the rounding of the products no bound can be reached
         self._target = max(self._tolerance * self._largest, _RESOLVED * self._chain.noise)
-        self._pairs, distance, self._next = self._assess(self._target)
+        self._pairs, distance, self._next = self._assess()
         self.distance = distance / (self._largest or 1.0)
 
     def _begin(self, kind: Kind, found: Found, start: Tensor) -> None:
@@ -348,7 +342,7 @@ class _Search:
         """
         chain = self._chain
         full = len(chain.found.values) == self._count
-        if full and (self._kind == "refining" or self._found_outside(chain.found.values, self._target)):
+        if full and (self._kind == "refining" or self._found_outside()):
             self._refine(chain.locked(self._pairs).compact())
         else:  # keep the wanted ones and half of the others, in the same proportion at both ends
             spare = (len(chain.nodes) - self._count) // 2
@@ -359,9 +353,9 @@ class _Search:
         self._doubt /= 2  # each start gets half of the remaining probability, the same for both ends
         return self._operator.vectors(self._rng.standard_normal((1, self._operator.dim)))[0]
 
-    def _assess(self, target: float) -> tuple[Pairs, float, Kind | None]:
+    def _assess(self) -> tuple[Pairs, float, Kind | None]:
         """Return the pairs, their distance from certainty, and the kind of the next chain; None to extend this one."""
-        chain = self._chain
+        chain, target = self._chain, self._target
         self._searched = True
         # the rows are a basis, so the Ritz values are the eigenvalues
         if len(chain.rows) == self._operator.dim:
@@ -374,25 +368,27 @@ class _Search:
                 return pairs, distance, "none" if distance <= target else None
             return pairs, distance, "none" if enough else "looking"
         full = self._kind == "looking" and len(chain.found.values) == self._count
-        if full and not self._found_outside(chain.found.values, target):
-            pairs, distance, following = self._verified_pairs(chain.kept(), target)
+        if full and not self._found_outside():
+            pairs, distance, following = self._verified_pairs()
             self._searched = following != "refining"
             if following is not None or not chain.exhausted:
                 return pairs, distance, following
-        pairs, distance, following = self._current_pairs(chain.pairs(self._top, self._bottom))
+        pairs, distance, following = self._current_pairs()
         self._searched = following == "none"
         return pairs, distance, following if distance <= target or chain.exhausted else None
 
-    def _verified_pairs(self, pairs: Pairs, target: float) -> tuple[Pairs, float, Kind | None]:
+    def _verified_pairs(self) -> tuple[Pairs, float, Kind | None]:
         """Return the pairs found before, which nothing has passed, with bounds from this chain, and the next step."""
+        pairs, target = self._chain.kept(), self._target
         if pairs.bounds.max() > target and not self._chain.exhausted:  # neighbours are nearer than assumed
             return pairs, float(pairs.bounds.max()), "refining"
         bounds = np.maximum(pairs.bounds, self._distance_to_missed(pairs.values))
         distance = float(bounds.max())
         return pairs._replace(bounds=bounds), distance, "none" if distance <= target else None
 
-    def _current_pairs(self, pairs: Pairs) -> tuple[Pairs, float, Kind]:
+    def _current_pairs(self) -> tuple[Pairs, float, Kind]:
         """Return the pairs of all rows of this chain, their distance from certainty, and the next kind of chain."""
+        pairs = self._chain.pairs(self._top, self._bottom)
         if len(pairs.values) < self._count:
             return pairs, math.inf, "looking"
         if self._kind == "first" and max(self._top, self._bottom) == 1:
@@ -402,11 +398,11 @@ class _Search:
         distances = pairs.residuals if self._kind == "refining" else pairs.bounds
         return pairs, float(distances.max()), "looking"
 
-    def _found_outside(self, found: Floats, target: float) -> bool:
+    def _found_outside(self) -> bool:
         """Return whether the chain shows an eigenvalue outside those found before."""
-        nodes = self._chain.nodes
-        above = self._top and nodes.max() > found[self._top - 1] + target
-        return bool(above or (self._bottom and nodes.min() < found[self._top] - target))
+        nodes, found = self._chain.nodes, self._chain.found.values
+        above = self._top and nodes.max() > found[self._top - 1] + self._target
+        return bool(above or (self._bottom and nodes.min() < found[self._top] - self._target))
 
     def _distance_to_missed(self, values: Floats) -> Floats:
         """Return how far outside each value a missed eigenvalue may lie, above or below."""
@@ -420,13 +416,6 @@ class _Search:
             return self._last_ends
         return self._chain.floor(self._bottom, self._doubt), self._chain.ceiling(self._top, self._doubt)
 
-    def _product(self, row: Tensor) -> Tensor:
-        """Return a product in a unit in which squares neither overflow nor vanish."""
-        products = self._operator(row[None])[0]
-        # fixed by the first product: the rows of a chain need one common unit
-        self._unit = self._unit or unit_of(products)
-        return products / self._unit
-
     def _converged(self) -> NDArray[np.bool_]:
         return (self._pairs.bounds <= self._tolerance * self._largest) & self._searched
 
@@ -435,21 +424,21 @@ class _Search:
         rows = self._chain.locked(self._pairs).rows.cpu().double()
         # combined in single precision, they have unit length to single precision only
         rows /= rows.norm(dim=1, keepdim=True)
-        floor, ceiling = self._ends()
+        (floor, ceiling), unit = self._ends(), self._product.unit
         # include the eigenvalues of earlier chains, so that the interval holds all
         if not self._certified or max(self._top, self._bottom) == 1:
             bounds = self._pairs.bounds
             floor = min(floor, (self._pairs.values - bounds).min())
             ceiling = max(ceiling, (self._pairs.values + bounds).max())
         return Extremes(
-            values=self._unit * self._pairs.values,
+            values=unit * self._pairs.values,
             vectors=rows.mT.numpy(),
-            residuals=self._unit * self._pairs.residuals,
-            bounds=self._unit * self._pairs.bounds,
+            residuals=unit * self._pairs.residuals,
+            bounds=unit * self._pairs.bounds,
             converged=self._converged(),
             certified=self._certified,
-            floor=self._unit * floor,
-            ceiling=self._unit * ceiling,
+            floor=unit * floor,
+            ceiling=unit * ceiling,
             products=self.products,
             stopped=stopped,
         )

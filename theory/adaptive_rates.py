@@ -118,5 +118,4 @@ def _edge(*, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_si
     sigma, dim, batch, rest = with_sizes(
         batch_size, dataset_size, sigma=(nonnegative, sigma), dim=(whole, dim)
     )
-    edge = 2 * noise_scale(sigma, dim, batch, rest)
-    return representable(edge, sigma=sigma, dim=dim, batch_size=batch)
+    return representable(2 * noise_scale(sigma, dim, batch, rest), sigma=sigma, dim=dim, batch_size=batch)

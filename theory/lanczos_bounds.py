@@ -66,13 +66,12 @@ def ritz_value_bound(
     >>> float(ritz_value_bound(-2.0, -1.0, 1.0, angle=1.3, steps=4).round(4))
     -1.9424
     """
-    arrays = together(
+    at, near, other, phi = together(
         eigenvalue=(finite, eigenvalue),
         neighbour=(finite, neighbour),
         opposite=(finite, opposite),
         angle=within("angle", angle, 0.0, np.pi / 2),
     )
-    at, near, other, phi = arrays
     order = count("steps", steps) - 1
     between = ((at >= near) & (near >= other)) | ((at <= near) & (near <= other))
     require(between, "neighbour", "between eigenvalue and opposite", neighbour)

@@ -388,8 +388,7 @@ def largest_base_rate(alpha: ArrayLike, *, sharpness: ArrayLike, depth: int) -> 
     array([0.0625, 0.5   ])
     """
     a, h = together(alpha=(positive, alpha), sharpness=(positive, sharpness))
-    power = layers("depth", depth)
-    return 2.0 * a ** (power - 2.0) / h
+    return 2.0 * a ** (layers("depth", depth) - 2.0) / h
 
 
 def _scaled(alpha: ArrayLike, depth: int, temperature: ArrayLike) -> tuple[Floats, Floats, float]:
@@ -637,8 +636,7 @@ def euler_factor(depth: int, *, order: int = 1) -> float:
     (3.0, 20.0, 0.0)
     """
     degree = layers("depth", depth)
-    high = integer("order", order, least=0, most=_HIGHEST)
-    found = math.perm(degree, high)
+    found = math.perm(degree, integer("order", order, least=0, most=_HIGHEST))
     require(found < 10**308, "order", "such that the result does not overflow", order)
     return float(found)
 

@@ -152,24 +152,22 @@ class KroneckerBlock(FactorBlock):
             products = left.square() @ self.corrected @ right.square().mT
         return self._rows(products[None])[0]
 
-    @cached_property
+    @property
     def bases(self) -> tuple[Tensor, Tensor]:
         """Eigenvectors of B (g, out, out) and of A (g, in, in), in columns, float64."""
-        return self._outer[1], self._inner[1]
+        (_, outer), (_, inner) = self._decomposed
+        return outer, inner
 
     @cached_property
-    def _outer(self) -> tuple[Tensor, Tensor]:
-        return torch.linalg.eigh(self.outputs.double())
-
-    @cached_property
-    def _inner(self) -> tuple[Tensor, Tensor]:
-        return torch.linalg.eigh(self.inputs.double())
+    def _decomposed(self) -> Sequence[tuple[Tensor, Tensor]]:
+        return [torch.linalg.eigh(factor.double()) for factor in (self.outputs, self.inputs)]
 
     @cached_property
     def _values(self) -> Tensor:
         if self.corrected is not None:
             return self.corrected.double().clamp(min=0)
-        return (self._outer[0].clamp(min=0)[:, :, None] * self._inner[0].clamp(min=0)[:, None]).contiguous()
+        outer, inner = (values.clamp(min=0) for values, _ in self._decomposed)
+        return (outer[:, :, None] * inner[:, None]).contiguous()
 
     def _matrices(self, rows: Tensor) -> Tensor:
         """Return rows (k, size) as matrices (k, g, out, in)."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from torch import Tensor
 from simulate import _checks
 from simulate._checks import Floats
 from simulate.lanczos.precision import in_full_precision
-from simulate.lanczos.products import EXHAUSTED, AnyMatrix, as_operator
+from simulate.lanczos.products import EXHAUSTED, AnyMatrix, Operator, as_operator
 from simulate.lanczos.rows import inner_products, length, numbers, unit_of
 
 _TOGETHER = 16
@@ -372,7 +373,6 @@ def _tridiagonalise(values: Floats, off_diagonal: Floats) -> tuple[Floats, list[
     """
     arrow = np.diag(np.r_[0.0, values])
     arrow[0, 1:] = arrow[1:, 0] = off_diagonal
-    reduced: Any
     reduced, turn = linalg.hessenberg(arrow, calc_q=True)
     out = np.diag(reduced, -1)
     turn = turn[1:, 1:] * np.cumprod(np.where(out < 0, -1.0, 1.0))
@@ -382,6 +382,21 @@ def _tridiagonalise(values: Floats, off_diagonal: Floats) -> tuple[Floats, list[
 
 def _unit(vector: Tensor) -> Tensor:
     return vector / length(vector)
+
+
+@dataclass(eq=False)
+class UnitProduct:
+    """Products with one vector, in a unit in which squares neither overflow nor vanish."""
+
+    _operator: Operator
+    unit: float = 0.0
+
+    def __call__(self, vector: Tensor) -> Tensor:
+        """Return the product, shaped like the vector."""
+        products = self._operator(vector[None])[0]
+        # fixed by the first product: the rows of a chain need one common unit
+        self.unit = self.unit or unit_of(products)
+        return products / self.unit
 
 
 # --- from a given start ------------------------------------------------------------------------------------------
@@ -458,14 +473,8 @@ def warm_start(
         norm = float(row.norm())
         if not 0 < norm < math.inf:
             raise ValueError(f"start must be finite and not zero, got a vector of length {norm}")
-        chain, unit = Chain(Found.nothing(row), row / norm, 0.0, 0.0, min(steps, operator.dim)), 0.0
-
-        def product(vector: Tensor) -> Tensor:
-            nonlocal unit
-            products = operator(vector[None])[0]
-            unit = unit or unit_of(products)
-            return products / unit
-
+        chain = Chain(Found.nothing(row), row / norm, 0.0, 0.0, min(steps, operator.dim))
+        product = UnitProduct(operator)
         while True:
             chain.grow(product)
             pairs, count = chain.pairs(1, 0), len(chain.rows)
@@ -474,6 +483,5 @@ def warm_start(
                 break
         rows = chain.locked(chain.pairs(_LEADING, 0)).rows
         rows = rows / rows.norm(dim=1, keepdim=True)
-        return WarmStart(
-            unit * float(pairs.values[0]), rows[0], unit * float(pairs.residuals[0]), count, rows
-        )
+        value, residual = (product.unit * float(numbers[0]) for numbers in pairs[:2])
+        return WarmStart(value, rows[0], residual, count, rows)

@@ -68,21 +68,17 @@ class Tridiagonal(NamedTuple):
     diagonal: Floats
     off_diagonal: Floats
 
-    def dense(self) -> Floats:
-        """Return the matrices, (m, steps, steps)."""
-        rows = np.arange(self.diagonal.shape[1])
-        matrix = np.zeros((len(self.diagonal), len(rows), len(rows)))
-        matrix[:, rows, rows] = self.diagonal
-        matrix[:, rows[1:], rows[:-1]] = matrix[:, rows[:-1], rows[1:]] = self.off_diagonal
-        return matrix
-
     def leading(self, steps: int) -> Tridiagonal:
         """Return the matrices after fewer steps."""
         return Tridiagonal(self.diagonal[:, :steps], self.off_diagonal[:, : steps - 1])
 
     def quadrature(self) -> Quadrature:
         """Return the Ritz values and the squared first components of their vectors."""
-        nodes, vectors = np.linalg.eigh(self.dense())
+        rows = np.arange(self.diagonal.shape[1])
+        matrix = np.zeros((*self.diagonal.shape, len(rows)))
+        matrix[:, rows, rows] = self.diagonal
+        matrix[:, rows[1:], rows[:-1]] = self.off_diagonal  # only the lower triangle is read
+        nodes, vectors = np.linalg.eigh(matrix)
         return Quadrature(nodes, vectors[:, 0] ** 2)
 
 

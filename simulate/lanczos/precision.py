@@ -79,8 +79,7 @@ def _switch(undo: Undo) -> None:
         undo.append(partial(torch._C._set_fp32_precision_setter, *place, _value(place)))
         torch._C._set_fp32_precision_setter(*place, "none")
     if older != "highest":
-        own = [(place, _value(place)) for place in _PRODUCTS]
-        undo.append(partial(_restore_products, older, own))
+        undo.append(partial(_restore_products, older, [(place, _value(place)) for place in _PRODUCTS]))
         torch.set_float32_matmul_precision("highest")
     torch._C._set_fp32_precision_setter(*_ALL[0], "ieee")
     for place in _ON_THE_CPU + _ON_A_GPU:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from simulate import _checks
-from simulate._checks import Floats
 
 
-def random_signs(rng: np.random.Generator, shape: int | tuple[int, int]) -> Floats:
+def random_signs(rng: np.random.Generator, shape: int | tuple[int, int]) -> _checks.Floats:
     """Return entries that are 1 or -1, each with probability 1/2.
 
     Examples

@@ -247,8 +247,7 @@ class Operator:
         chosen = {place: at for place, at in self.places.items() if any(names_place(n, place) for n in names)}
         ends = np.cumsum([0, *(at.stop - at.start for at in chosen.values())]).tolist()
         inside = principal(self, list(chosen.values()))
-        places = {name: slice(*ends[i : i + 2]) for i, name in enumerate(chosen)}
-        return replace(inside, places=places)
+        return replace(inside, places={name: slice(*ends[i : i + 2]) for i, name in enumerate(chosen)})
 
     def to_scipy(self) -> Any:
         """Return a `scipy.sparse.linalg.LinearOperator` of the same type."""
@@ -328,8 +327,7 @@ def as_operator(matrix: AnyMatrix) -> Operator:
     dense = _real("matrix", matrix)
     dense = dense if dense.dtype in PRECISIONS else dense.to(torch.float64)
     _require_square(dense.shape)
-    if not bool(dense.isfinite().all()):
-        raise ValueError("matrix must be finite, got NaN or infinity")
+    _checks.require_finite("matrix", dense)
     asymmetry = float((dense - dense.mT).abs().max())
     # a computed matrix is symmetric up to rounding only
     if asymmetry > dense.shape[0] * torch.finfo(dense.dtype).eps * float(dense.abs().max()):

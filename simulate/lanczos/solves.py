@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate._checks import Floats
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.products import AnyMatrix, Operator, as_operator
 from simulate.lanczos.rows import dots, row_lengths
@@ -52,7 +51,7 @@ class Solution(Result):
     """
 
     vectors: Tensor
-    residuals: Floats
+    residuals: _checks.Floats
     converged: NDArray[np.bool_]
     products: int
     stopped: str
@@ -143,8 +142,7 @@ def solve(
         if columns.ndim not in (1, 2) or len(columns) != operator.dim or columns.numel() == 0:
             shape = tuple(columns.shape)
             raise ValueError(f"right must be of shape ({operator.dim},) or ({operator.dim}, k), got {shape}")
-        if not bool(columns.isfinite().all()):
-            raise ValueError("right must be finite, got NaN or infinity")
+        _checks.require_finite("right", columns)
         count = columns[0].numel()
         size = _VECTORS * count * operator.dim * operator.dtype.itemsize
         _memory.require_free(
@@ -164,22 +162,20 @@ def solve(
         )
 
 
+@dataclass(eq=False)
 class _Search:
     """Conjugate gradients for rows of unit length or zero, restarted as long as true residuals fall."""
 
-    def __init__(
-        self,
-        operator: Operator,
-        near: Operator | None,
-        rows: Tensor,
-        tolerance: float,
-        steps: int,
-        progress: Callable[[int, float], None] | None,
-    ) -> None:
-        self._operator, self._near, self._rows = operator, near, rows
-        self._tolerance, self._steps, self._progress = tolerance, steps, progress
-        self.best, self.residuals = torch.zeros_like(rows), row_lengths(rows)
-        self.products = 0
+    _operator: Operator
+    _near: Operator | None
+    _rows: Tensor
+    _tolerance: float
+    _steps: int
+    _progress: Callable[[int, float], None] | None
+    products: int = 0
+
+    def __post_init__(self) -> None:
+        self.best, self.residuals = torch.zeros_like(self._rows), row_lengths(self._rows)
 
     def run(self) -> str:
         """Solve, and return the reason to stop."""

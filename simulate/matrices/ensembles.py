@@ -34,8 +34,7 @@ _TRIDIAGONAL_ROWS = 12.0
 
 # LAPACK's code for eigenvalues that are asked for by index
 _BY_INDEX = 2
-_FOUND: Any = scipy.linalg.get_lapack_funcs(("stebz", "stein"), dtype=np.float64)
-_STEBZ, _STEIN = _FOUND
+_STEBZ, _STEIN = scipy.linalg.get_lapack_funcs(("stebz", "stein"), dtype=np.float64)
 
 Draw = Callable[[np.random.Generator, int], NDArray[Any]]
 

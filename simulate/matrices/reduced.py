@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -32,8 +32,7 @@ import torch
 from torch import Tensor
 
 from simulate._checks import Floats
-from simulate.matrices import ensembles
-from simulate.matrices.ensembles import edge_rows, eigenpair, first_rows
+from simulate.matrices.ensembles import edge_rows, eigenpair, first_rows, top_eigenpair
 from simulate.monte_carlo import Block
 
 # An outlier falls off by the factor 1/spike from one row of blocks to the next: 1.4^-80 is 2e-12.
@@ -161,11 +160,11 @@ def signed_projections_top(
     terms = samples * rank
     if dim <= terms:
         raise ValueError(f"dim must be more than samples times rank, got {dim} for {terms} projections")
-    spikes = torch.from_numpy(_strengths(spike, len(block))).to(block.device)
+    spikes = torch.from_numpy(np.full(len(block), spike, dtype=np.float64)).to(block.device)
     factor = block.stack(lambda rng: _triangular(rng, dim, terms + 1))
     signs = block.stack(lambda rng: 2.0 * rng.integers(0, 2, terms) - 1)
     weights = torch.cat([spikes[:, None], signs * (scale / samples)], dim=1)
-    values, vectors = ensembles.top_eigenpair((factor * weights[:, None]) @ factor.mT)
+    values, vectors = top_eigenpair((factor * weights[:, None]) @ factor.mT)
     # the first axis of the triangular factor is the direction of the spike
     return Extreme(values, vectors[:, 0].square())
 
@@ -207,7 +206,7 @@ def _extreme(
     *,
     bottom: bool = False,
 ) -> Extreme:
-    spikes = _strengths(spike, len(block)).tolist()
+    spikes = np.full(len(block), spike, dtype=np.float64).tolist()
     drawn = [draw(rng, theta) for rng, theta in zip(block.streams, spikes, strict=True)]
     pairs = [eigenpair(*rows, 0 if bottom else len(rows[1])) for rows in drawn]
     values, overlaps = torch.tensor(pairs, dtype=torch.float64, device=block.device).unbind(dim=1)
@@ -241,7 +240,7 @@ def _outliers(band: Floats, spikes: Floats) -> tuple[Floats, Floats]:
         (order[below:], (rows - spikes.size + below, rows - 1)),
     ):
         if which.size:
-            found: Any = scipy.linalg.eig_banded(band, lower=True, select="i", select_range=ends)
+            found = scipy.linalg.eig_banded(band, lower=True, select="i", select_range=ends)
             values[which] = found[0]
             overlaps[which] = found[1][which, np.arange(which.size)] ** 2
     return values, overlaps
@@ -250,7 +249,3 @@ def _outliers(band: Floats, spikes: Floats) -> tuple[Floats, Floats]:
 def _chi_squares(rng: np.random.Generator, degrees: Floats) -> Floats:
     """Draw chi-squares, 0 for no degree of freedom, which the generator's own chi-square refuses."""
     return 2 * rng.standard_gamma(degrees / 2)
-
-
-def _strengths(spike: Strength, count: int) -> Floats:
-    return np.full(count, spike, dtype=np.float64)

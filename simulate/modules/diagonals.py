@@ -23,7 +23,6 @@ from simulate.lanczos.rows import unit_of
 from simulate.modules import site_gradients, sites
 from simulate.modules.sample_grams import curved_tensors
 from simulate.modules.sample_parts import CoupledError, Outer, SamplePart, finite_derivatives, parts
-from simulate.modules.sites import Site
 from simulate.objectives import Objective, require_objective
 from simulate.objectives.batches import rows as samples_of
 from simulate.objectives.derivatives import slopes
@@ -292,7 +291,9 @@ def _diagonal_by_outputs(objective: Objective, wanted: Set[int]) -> Mapping[int,
     return {place: objective.ranks.total(values) for place, values in total.items()}
 
 
-def _site_diagonal(site: Site, names: Iterable[str], slope: Tensor, samples: int) -> Mapping[str, Tensor]:
+def _site_diagonal(
+    site: sites.Site, names: Iterable[str], slope: Tensor, samples: int
+) -> Mapping[str, Tensor]:
     layer, count = site.layer, site.nudge.numel() // samples
 
     def unit(j: int) -> Tensor:

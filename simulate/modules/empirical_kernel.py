@@ -18,8 +18,6 @@ from torch import Tensor, nn
 from simulate import _memory
 from simulate.modules import site_gradients, sites
 from simulate.modules.sample_parts import deltas_of, finite_derivatives, require_rows, single_outputs
-from simulate.modules.site_gradients import Use
-from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import placed, rows
 from simulate.objectives.derivatives import slopes
@@ -101,7 +99,9 @@ def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
     return total if traced else total.view(samples, count, samples, count)
 
 
-def _add_by_sites(total: Tensor, outputs: Tensor, found: Sequence[Site], samples: int, traced: bool) -> None:
+def _add_by_sites(
+    total: Tensor, outputs: Tensor, found: Sequence[sites.Site], samples: int, traced: bool
+) -> None:
     """Add the parts of all parameters."""
     count = outputs[0].numel()
     held = sum(count * site.nudge.numel() + site.inputs.numel() for site in found)
@@ -120,7 +120,7 @@ def _add_by_sites(total: Tensor, outputs: Tensor, found: Sequence[Site], samples
             total.addmm_(each, each.mT)
 
 
-def _acts_once(uses: list[Use], samples: int) -> bool:
+def _acts_once(uses: list[site_gradients.Use], samples: int) -> bool:
     """Whether a matrix of weights multiplies exactly one input of every sample."""
     site, name, _ = uses[0]
     linear = isinstance(site.layer, nn.Linear) and site.inputs.ndim == 2
@@ -128,7 +128,7 @@ def _acts_once(uses: list[Use], samples: int) -> bool:
     return len(uses) == 1 and name == "weight" and linear and len(site.inputs) == samples
 
 
-def _add_products(total: Tensor, use: Use, samples: int, traced: bool) -> None:
+def _add_products(total: Tensor, use: site_gradients.Use, samples: int, traced: bool) -> None:
     """Add inner products of inputs times inner products of the derivatives by the outputs of the layer."""
     site, _, steep = use
     signal = site.inputs.detach()

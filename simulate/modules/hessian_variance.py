@@ -171,11 +171,8 @@ def total_variance(
     _require_several(objective)
     if _way(objective) != "parameters":
         each = objective.dtype.itemsize + 2 * 8  # signs, and sums of a batch and of all
-        sizes = (
-            len(range(*some.indices(probes)))
-            for some in cuts(probes, max(1, _HELD // (each * objective.dim)))
-        )
-        signs = ([_signs(objective, rng) for _ in range(size)] for size in sizes)
+        some = cuts(probes, max(1, _HELD // (each * objective.dim)))
+        signs = ([_signs(objective, rng) for _ in range(probes)[part]] for part in some)
         found = np.concatenate([_variances_along(objective, some, matrix) for some in signs])
     else:
         pairs = ((_signs(objective, rng), _signs(objective, rng)) for _ in range(probes))
@@ -224,8 +221,7 @@ def _vector(name: str, objective: Objective, value: Any) -> Tensor:
 
 def _columns(name: str, objective: Objective, value: Any) -> Tensor:
     columns = parameter_columns(objective, name, value)
-    if not bool(columns.isfinite().all()):
-        raise ValueError(f"{name} must be finite, got NaN or infinity")
+    _checks.require_finite(name, columns)
     return columns
 
 
@@ -344,8 +340,7 @@ def _products_by_head(
             yield torch.zeros(len(vectors), objective.dim, device=objective.device)
             continue
         product = head_product(objective, "hessian" if full else "gauss_newton", head, own)
-        found = [objective.flat(product(v)).detach() for v in vectors]
-        yield torch.stack(found) / objective.share
+        yield torch.stack([objective.flat(product(v)).detach() for v in vectors]) / objective.share
 
 
 def _products_by_gradients(
@@ -378,7 +373,14 @@ def _tangents(objective: Objective, inputs: Any) -> tuple[Tensor, Tensor, Tensor
 
 def _forms_by_parameters(objective: Objective, batch: Batch, pairs: Pairs, full: bool) -> Tensor:
     outer, found = outer_of(objective, batch), list[Tensor]()
-    for part in windows(batch, lambda i: _graph_bytes(objective, i), objective):
+
+    def needed(
+        inputs: Any,
+    ) -> int:  # by the graph of the second derivatives, without the parameters themselves
+        size = bytes_held(lambda: _tangents(objective, inputs))
+        return max(3 * size - 3 * sum(leaf.nbytes for leaf in objective.leaves), 1)
+
+    for part in windows(batch, needed, objective):
         _, weights, pulled = _tangents(objective, window(batch.inputs, part))
         columns = list[Tensor]()
         for left, right in pairs:
@@ -387,8 +389,7 @@ def _forms_by_parameters(objective: Objective, batch: Batch, pairs: Pairs, full:
             # <u, ddz(right, .)>; of outputs that are linear it is zero
             second = objective.flat(slopes(pulled, objective.leaves, right, again=True)) if full else None
             for w in left:
-                own = tangent if w is right else slopes(pulled, weights, w)[0]
-                columns.append(_rowwise(own, bent))
+                columns.append(_rowwise(tangent if w is right else slopes(pulled, weights, w)[0], bent))
                 if second is not None and second.requires_grad:
                     columns[-1] = columns[-1] + _rowwise(slope, slopes(second, weights, w)[0])
         found.append(torch.stack(columns, dim=1))
@@ -397,12 +398,6 @@ def _forms_by_parameters(objective: Objective, batch: Batch, pairs: Pairs, full:
 
 def _rowwise(left: Tensor, right: Tensor) -> Tensor:
     return (left.double() * right.double()).sum(1)
-
-
-def _graph_bytes(objective: Objective, inputs: Any) -> int:
-    """Return the bytes of the graph of the second derivatives, without the parameters themselves."""
-    size = bytes_held(lambda: _tangents(objective, inputs))
-    return max(3 * size - 3 * sum(leaf.nbytes for leaf in objective.leaves), 1)
 
 
 # --- at the sites -------------------------------------------------------------------------------------------------
@@ -428,8 +423,8 @@ def _lengths_at_sites(
         for k, vector in enumerate(vectors):
             square, parts = _squared_lengths(derivatives.along(objective.split(vector[None])), samples)
             squares[k] += square
-            whole = [parts[i] if i in parts else torch.zeros_like(leaf) for i, leaf in enumerate(leaves)]
-            sums[k] += objective.flat([p.view_as(leaf) for p, leaf in zip(whole, leaves, strict=True)])
+            whole = (parts[i] if i in parts else torch.zeros_like(leaf) for i, leaf in enumerate(leaves))
+            sums[k] += objective.flat([*whole])
         del derivatives  # or its graph would be held while that of the next samples is made
     return squares, sums
 

@@ -157,7 +157,9 @@ def _batch_terms(objective: Objective, batch: Batch, directions: Sequence[Tensor
     tangents, h_terms = list[Tensor](), list[Tensor]()
     for part in passes:
         changes = [rows_by_sample(sites.moved(s, directions), part.size) for s in part.sites]
-        tangents.append(_tangents(part, changes))
+        # by whichever takes fewer backward passes
+        few = part.outputs.numel() // part.size <= len(directions[0])
+        tangents.append((_tangents_by_jacobian if few else _tangents_by_pulling)(part, changes))
         h_terms.append(_half_h_term(part, slope.detach()[part.samples], directions, changes))
     # a model may hand on what it computed in single precision as double
     return _g_term(slope, free, torch.cat(tangents).to(free.dtype)), torch.stack(h_terms).sum(0)
@@ -201,12 +203,6 @@ def _g_term(slope: Tensor, free: Tensor, tangents: Tensor) -> Tensor:
         return tangents.new_zeros(len(rows), len(rows))
     bent = _several_slopes([slope], [free], ([t.reshape_as(free)] for t in rows), len(rows))
     return rows.flatten(1) @ torch.stack([row for (row,) in bent]).flatten(1).mT
-
-
-def _tangents(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
-    """Return the change of the outputs along every direction, (size, d, o), by the cheaper of two methods."""
-    outputs, count = part.outputs.numel() // part.size, changes[0].shape[1]
-    return _tangents_by_jacobian(part, changes) if outputs <= count else _tangents_by_pulling(part, changes)
 
 
 def _tangents_by_jacobian(part: _Pass, changes: Sequence[Tensor]) -> Tensor:

@@ -31,7 +31,7 @@ from torch import Tensor
 from simulate._checks import Floats
 from simulate.lanczos.rows import row_lengths
 from simulate.modules import sites
-from simulate.modules.sample_parts import Pair, finite_derivatives, parts
+from simulate.modules.sample_parts import finite_derivatives, parts
 from simulate.objectives import Objective
 from simulate.objectives.derivatives import graph_nodes
 from simulate.operators import h_term
@@ -79,7 +79,9 @@ def trace_gauss_newton(objective: Objective) -> float:
     total = 0.0
     with objective.ranks.together("samples"), objective.measured():
         for part in parts(objective, lengths=True):
-            total += _trace(part.pairs, part.signs) if part.pairs else 0.0
+            if part.pairs:
+                squares = torch.stack([_squares(*pair).double() for pair in part.pairs]).sum(0)
+                total += float(finite_derivatives((squares * part.signs).sum(1)).sum())
     return objective.share * objective.ranks.sum(total)
 
 
@@ -141,11 +143,6 @@ def curved_tensors(objective: Objective) -> Iterator[str]:
         own, all_of_it = (row_lengths(part[None].double()) for part in (product[block], product))
         if float(own) > torch.finfo(objective.dtype).eps * float(all_of_it):
             yield name
-
-
-def _trace(pairs: Sequence[Pair], signs: Tensor) -> float:
-    squares = torch.stack([_squares(*pair).double() for pair in pairs]).sum(0)
-    return float(finite_derivatives((squares * signs).sum(1)).sum())
 
 
 def _squares(left: Tensor, right: Tensor) -> Tensor:
@@ -233,13 +230,10 @@ def is_piecewise_linear(objective: Objective) -> bool:
             if passed is None:
                 return False
             outputs, found = passed
-            if any(count > 1 for count in sites.uses(found).values()) or not _linear(outputs):
+            alone = all(count == 1 for count in sites.uses(found).values())
+            if not (alone and all(map(_linear_node, graph_nodes([outputs])))):
                 return False
     return True
-
-
-def _linear(outputs: Tensor) -> bool:
-    return all(_linear_node(node) for node in graph_nodes([outputs]))
 
 
 def _linear_node(node: Any) -> bool:

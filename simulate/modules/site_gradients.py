@@ -183,10 +183,7 @@ def square_sums(uses: Sequence[Use], weights: Tensor) -> Tensor:
     total = cotangents.new_zeros(size)
     for part in cuts(samples, most):
         for k in range(len(cotangents)):
-            gradients = sum(
-                (per_sample(*_restrict(use, k, part, samples)) for use in uses),
-                start=cotangents.new_zeros(()),
-            )
+            gradients = reduce(torch.add, (per_sample(*_restrict(use, k, part, samples)) for use in uses))
             total += weights[part, k].to(total) @ gradients[:, 0].square()
     return total
 

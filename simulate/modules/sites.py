@@ -18,7 +18,6 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,13 +160,6 @@ def _is_scaled(once: Tensor, scaled: Tensor, scale: Tensor) -> bool:
     return bool(((scaled - expected).abs().amax(1) <= least).all())
 
 
-def _run_with_sites(objective: Objective, batch: Batch) -> tuple[Tensor, list[Site]]:
-    sites: list[Site] = []
-    with _record_sites(objective, sites):
-        outputs = objective.outputs(objective.leaves, batch.inputs)
-    return outputs, sites
-
-
 def moved(site: Site, directions: Sequence[Tensor]) -> Tensor:
     """Return the change of the output of a layer along d directions of its parameters, input fixed: (d, *output).
 
@@ -190,10 +182,14 @@ def moved(site: Site, directions: Sequence[Tensor]) -> Tensor:
         change = nn.functional.linear(inputs, own["weight"].flatten(0, 1))
         change = change.unflatten(-1, (count, -1)).movedim(-2, 0)
         return change + _align_bias(own["bias"], change, -1) if "bias" in own else change
-    if _stackable(layer) and "weight" in own:
-        stacked: Any = layer
+    if (
+        isinstance(layer, _ConvNd)
+        and not isinstance(layer, _ConvTransposeNd)
+        and "weight" in own
+        and layer.groups == 1
+    ):
         # all directions as one convolution, stacked as output channels
-        change = stacked._conv_forward(inputs, own["weight"].flatten(0, 1), None)
+        change = layer._conv_forward(inputs, own["weight"].flatten(0, 1), None)
         axis = 1 if inputs.ndim == own["weight"].ndim - 1 else 0
         change = change.unflatten(axis, (count, -1)).movedim(axis, 0)
         return change + _align_bias(own["bias"], change, axis + 1) if "bias" in own else change
@@ -345,8 +341,8 @@ def _derivatives_keep_order(
     return apart and _is_scaled(one + other, all_of_them, scale)
 
 
-@contextmanager
-def _record_sites(objective: Objective, sites: list[Site]) -> Iterator[None]:
+def _run_with_sites(objective: Objective, batch: Batch) -> tuple[Tensor, list[Site]]:
+    sites: list[Site] = []
     every = [] if objective.model is None else list(objective.model.modules())
     modules, turned = [m for m in every if _affine(m)], {m for each in every for m in _samples_second(each)}
     leaves, constants, entered = objective.leaves, [leaf.detach() for leaf in objective.leaves], []
@@ -382,7 +378,7 @@ def _record_sites(objective: Objective, sites: list[Site]) -> Iterator[None]:
     try:
         for layer, part in zip(attending, packed, strict=True):
             layer.forward = attention(layer, part)
-        yield
+        return objective.outputs(leaves, batch.inputs), sites
     finally:
         for handle in handles:
             handle.remove()
@@ -427,10 +423,6 @@ def _affine(layer: nn.Module) -> bool:
 def _torch_forward(kind: type[nn.Module]) -> Any:
     """Return the forward function of the nearest ancestor among torch's own layers."""
     return next(k.forward for k in kind.__mro__ if k.__module__.startswith("torch.nn.modules"))
-
-
-def _stackable(layer: nn.Module) -> bool:
-    return isinstance(layer, _ConvNd) and not isinstance(layer, _ConvTransposeNd) and layer.groups == 1
 
 
 def _align_bias(bias: Tensor, change: Tensor, axis: int) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ class Point(Mapping[str, Any]):
         return isinstance(other, Point) and self.canonical() == other.canonical()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self._values,))
+        return partial(Point, **self._values), ()
 
     def __repr__(self) -> str:
         return f"Point({', '.join(f'{name}={value!r}' for name, value in self._values.items())})"
@@ -86,7 +87,3 @@ def _frozen(name: str, value: Any) -> Any:
     if not isinstance(plain, bool | int | float | str):
         raise ValueError(f"{name} must be a number, a string, a boolean or a tuple of these, got {value!r}")
     return plain
-
-
-def _rebuild(values: dict[str, Any]) -> Point:
-    return Point(**values)

@@ -18,6 +18,7 @@ affect each other, and such questions, are asked once for the same data too: see
 
 from simulate.objectives import batches, parameters
 from simulate.objectives.batches import Batch, OtherDataError
-from simulate.objectives.objective import Objective, Reduction, require_objective
+from simulate.objectives.losses import Reduction
+from simulate.objectives.objective import Objective, require_objective
 
 __all__ = ["Batch", "Objective", "OtherDataError", "Reduction", "batches", "parameters", "require_objective"]

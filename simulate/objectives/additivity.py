@@ -2,7 +2,7 @@
 
 It does not split if the loss function divides by something other than the number of samples, such as the weights of
 their classes, takes a root of the mean or compares samples; nor if the outputs for a sample depend on the other
-samples of the batch. Both are tested on at most `SAMPLES` samples, split in three ways: at most five forward passes.
+samples of the batch. Both are tested on at most 32 samples, split in three ways: at most five forward passes.
 If so many samples may not fit into memory, groups of them are tested. Samples may also interact in large batches only,
 as with experts of limited capacity: `mixing` runs the model on a batch of the size in use, in three forward passes.
 
@@ -54,9 +54,6 @@ from simulate.objectives.loss_function import LossFunction, for_transfer, from_l
 from simulate.objectives.parameters import doubled
 from simulate.objectives.soundness import key_of, trusted
 
-SAMPLES = 32
-"""Most samples in the test: two of them have the extremes of the targets."""
-
 UNKNOWN = "the loss of a few samples cannot be computed"
 """Answer for a model or a loss that takes one size of batch only."""
 
@@ -99,7 +96,7 @@ Sample = tuple[tuple[int, int], Piece]
 def chosen(batches: Iterable[Piece]) -> list[Piece]:
     """Return a few single samples of all batches; if some batch cannot be cut, the first two batches.
 
-    These are at most `SAMPLES` that a loss may weight differently, in the order of the data: some spread over the data,
+    These are at most 32 that a loss may weight differently, in the order of the data: some spread over the data,
     one of each class for the first classes, and those with the smallest and the largest number in the targets.
     """
     whole, groups, stride = list[Piece](), list[list[Sample]](), 1
@@ -176,23 +173,6 @@ class _Part(NamedTuple):
     outputs: Tensor
     targets: Any
     weight: float
-
-
-def coupling(
-    objective: LossFunction, pieces: Sequence[Piece], *, most: int = SAMPLES, loss_alone: bool = False
-) -> str:
-    """Return why the loss of these samples does not split into parts, in words; empty if it does, or is random.
-
-    Call it within `preserve_state`. At most `most` samples are taken together, or four if `most` is less. With
-    `loss_alone` only the loss function is tested, on the outputs of the samples in one batch.
-    """
-    count = -(-len(pieces) // max(_LEAST, most))
-    order: list[int] = (
-        np.random.default_rng(0).permutation(len(pieces)).tolist()
-    )  # data may be periodic, or sorted by class
-    with torch.no_grad():
-        groups = ([pieces[i] for i in sorted(order[start::count])] for start in range(count))
-        return next(filter(None, (_group_coupling(objective, group, loss_alone) for group in groups)), "")
 
 
 def mixing(objective: LossFunction, batch: Batch) -> str:
@@ -425,7 +405,7 @@ def all_coupling(objective: LossFunction) -> str:
 @asked_once
 def loss_coupling(objective: LossFunction) -> str:
     """Return what couples a few samples of all data, in words; empty if nothing does."""
-    return _coupling_in_mode(objective, spread_samples(objective))
+    return _coupling(objective, spread_samples(objective))
 
 
 @asked_once
@@ -459,14 +439,23 @@ def gives_sum(objective: LossFunction) -> bool:
     """
     pieces, whole = spread_samples(objective), at_few(objective).few(whole=True)
     return objective.reduction == "mean" and all(
-        _coupling_in_mode(objective, some, loss_alone=True) == SUM
+        _coupling(objective, some, loss_alone=True) == SUM
         for some in (pieces, halves((whole.inputs, whole.targets)))
     )
 
 
-def _coupling_in_mode(objective: LossFunction, pieces: Sequence[Piece], *, loss_alone: bool = False) -> str:
-    with objective.own_mode():
-        return coupling(at_few(objective), pieces, most=objective.pass_size, loss_alone=loss_alone)
+def _coupling(objective: LossFunction, pieces: Sequence[Piece], *, loss_alone: bool = False) -> str:
+    """Return why the loss of these samples does not split into parts, in words; empty if it does, or is random.
+
+    At most as many samples as in a pass are taken together, or four if that is less. With `loss_alone` only the loss
+    function is tested, on the outputs of the samples in one batch.
+    """
+    asked, count = at_few(objective), -(-len(pieces) // max(_LEAST, objective.pass_size))
+    # data may be periodic, or sorted by class
+    order: list[int] = np.random.default_rng(0).permutation(len(pieces)).tolist()
+    with objective.own_mode(), torch.no_grad():
+        groups = ([pieces[i] for i in sorted(order[start::count])] for start in range(count))
+        return next(filter(None, (_group_coupling(asked, group, loss_alone) for group in groups)), "")
 
 
 # --- samples for the tests: in a group, those of all processes, the same in each ----------------------
@@ -491,14 +480,9 @@ def largest_batch(objective: LossFunction) -> Batch:
 
 def spread_samples(objective: LossFunction) -> list[Piece]:
     """Return a few single samples of all data; if the model has a language-model head, with a few of their targets."""
-    known = objective.answers
-    if "spread" not in known:
-        known["spread"] = _spread_samples(objective)
-    return known["spread"]
-
-
-def _spread_samples(objective: LossFunction) -> list[Piece]:
-    ranks, asked = objective.ranks, at_few(objective)
+    known, ranks, asked = objective.answers, objective.ranks, at_few(objective)
+    if "spread" in known:
+        return known["spread"]
     with ranks.together("a few samples"), objective.restored_after_reading():
         found = chosen(objective.given())
     if ranks.several:
@@ -506,4 +490,5 @@ def _spread_samples(objective: LossFunction) -> list[Piece]:
         some, like = [found[i] for i in spaced(len(found), most)] if found else [], objective.leaves[0]
         held = ranks.gathered("samples", for_transfer(some, like))
         found = [placed(piece, like) for pieces in held for piece in pieces]
-    return asked.pieces(found) if isinstance(asked, ChunkedObjective) else found
+    known["spread"] = asked.pieces(found) if isinstance(asked, ChunkedObjective) else found
+    return known["spread"]

@@ -150,8 +150,7 @@ def picked(found: Any, field: str | int | None = None) -> Tensor:
     """
     if isinstance(found, Tensor) and field is None:
         return found
-    parts = returned_parts(found)
-    held = {name: part for name, part in parts.items() if isinstance(part, Tensor)}
+    held = {name: part for name, part in returned_parts(found).items() if isinstance(part, Tensor)}
     if field is not None:
         if field not in held:
             raise ValueError(
@@ -294,7 +293,8 @@ class Labels:
         started = getattr(self._model, "prepare_decoder_input_ids_from_labels", None)
         if started is not None and not any(name.startswith("decoder_input") for name in inputs):
             inputs["decoder_input_ids"] = started(labels)
-        if not movable(labels):
+        classes = isinstance(labels, Tensor) and not labels.is_floating_point()
+        if not (classes and labels.ndim == 2 and len(labels)):  # one for each position of a sequence
             return inputs, labels
         if self.shifted is None:
             self.shifted = self.moves(inputs, labels, call, leaves)
@@ -364,16 +364,6 @@ class Labels:
             ) from error
         loss = found.get("loss") if isinstance(found, Mapping) else getattr(found, "loss", None)
         return float(loss) if isinstance(loss, Tensor) and loss.numel() == 1 else None
-
-
-def movable(labels: Any) -> bool:
-    """Return whether labels are whole numbers (N, T), one for each position of a sequence."""
-    return (
-        isinstance(labels, Tensor)
-        and labels.ndim == 2
-        and not labels.is_floating_point()
-        and bool(len(labels))
-    )
 
 
 def _shift_left(labels: Tensor, ignored: int) -> Tensor:

@@ -9,6 +9,7 @@ the slope of the loss in h, and the mixed second derivatives of h and W.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -84,13 +85,15 @@ def head_product(
     return product
 
 
+@dataclass(eq=False)
 class _Chunk:
     """Derivatives of the loss in the logits of some positions."""
 
-    def __init__(
-        self, objective: Objective, rows: Rows, weight: Tensor, bias: Tensor | None, matrix: Matrix
-    ) -> None:
-        self.objective, self.rows, self.weight, self.bias, self.matrix = objective, rows, weight, bias, matrix
+    objective: Objective
+    rows: Rows
+    weight: Tensor
+    bias: Tensor | None
+    matrix: Matrix
 
     def logits(self) -> Tensor:
         return functional.linear(self.rows.hidden, self.weight, self.bias)

@@ -22,7 +22,6 @@ from simulate.objectives.batches import (
     copied,
     cuts,
     cuttable,
-    is_batch,
     named_data,
     of_several,
     pair,
@@ -147,7 +146,7 @@ class LossFunction:
             if not isinstance(model, nn.Module):
                 raise ValueError("model must be a module where loss takes (model, batch), got a function")
             loss = BatchLoss(loss, model)
-            return loss.pairs(repeatable([data] if is_batch(data) else data, chunk), like), loss
+            return loss.pairs(data, like, chunk), loss
         if loss is not None:
             return data, named_loss(loss)
         with self.ranks.together("a loss"), preserve_state(None, training=False):
@@ -292,11 +291,8 @@ class LossFunction:
 
     def blocks(self) -> Mapping[str, slice]:
         """Return the slice of each parameter in a vector (dim,), by name."""
-        ends = itertools.accumulate(s.numel() for s in self.shapes)
-        return {
-            name: slice(end - s.numel(), end)
-            for name, s, end in zip(self.names, self.shapes, ends, strict=True)
-        }
+        each = zip(self.names, self._sizes, itertools.accumulate(self._sizes), strict=True)
+        return {name: slice(end - size, end) for name, size, end in each}
 
     def weighed(self, inputs: Any, targets: Any) -> Batch:
         """Return a batch with its factor in the loss of all data."""

@@ -10,6 +10,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -17,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simulate._checks import did_you_mean, one_of
-from simulate.objectives.batches import placed, rows, tensors
+from simulate._checks import did_you_mean, one_of, require_finite
+from simulate.objectives.batches import is_batch, placed, repeatable, rows, tensors
 
 Reduction = Literal["mean", "sum"]
 Loss = Callable[[Tensor, Any], Tensor]
@@ -219,16 +220,18 @@ class BatchLoss:
             )
         return loss
 
-    def pairs(self, data: Any, like: Tensor) -> Iterable[tuple[Any, Any]]:
+    def pairs(self, data: Any, like: Tensor, chunk: int | None = None) -> Iterable[tuple[Any, Any]]:
         """Return batches as pairs (inputs of the model, batch), on the device and in the type of `like`."""
-        return _Pairs(data, self, like)
+        return _Pairs(repeatable([data] if is_batch(data) else data, chunk), self, like)
 
 
+@dataclass(eq=False)
 class _Pairs:
     """Iterable of pairs that are computed again in every pass."""
 
-    def __init__(self, data: Any, loss: BatchLoss, like: Tensor) -> None:
-        self.data, self._loss, self._like = data, loss, like
+    data: Any
+    _loss: BatchLoss
+    _like: Tensor
 
     def __len__(self) -> int:
         return len(self.data)
@@ -290,11 +293,12 @@ def _explain_misuse(name: str) -> Iterator[None]:
         ) from error
 
 
+@dataclass(eq=False)
 class _Returned:
     """Stand-in for several outputs of a model: only one is given, since the others would silently be constants."""
 
-    def __init__(self, field: str | int, outputs: Tensor) -> None:
-        self._field, self._outputs = field, outputs
+    _field: str | int
+    _outputs: Tensor
 
     def __getitem__(self, name: Any) -> Tensor:
         if name != self._field:
@@ -418,8 +422,7 @@ def mean_denominator(loss: Loss) -> Count:
 
 def fitting(loss: Any, outputs: tuple[int, ...], targets: Tensor, dtype: torch.dtype) -> Tensor:
     """Return targets in the shape and type that a torch loss needs for these outputs; unchanged for other losses."""
-    if targets.is_floating_point() and not bool(targets.isfinite().all()):
-        raise ValueError("targets must be finite, got NaN or infinity")
+    require_finite("targets", targets)
     if isinstance(loss, nn.CrossEntropyLoss):
         return _classes(loss, outputs, targets)
     if not isinstance(loss, nn.MSELoss | nn.BCEWithLogitsLoss):

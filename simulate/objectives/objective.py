@@ -19,12 +19,9 @@ from simulate.objectives.batches import Batch, OtherDataError, cuts, rows, windo
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.heads import Head, at_few, by_chunks, by_positions, head_of
 from simulate.objectives.loss_function import LossFunction
-from simulate.objectives.losses import Reduction
 from simulate.objectives.parameters import parametric
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import preserve_state
-
-__all__ = ["Objective", "Reduction", "require_objective"]
 
 
 class Objective(LossFunction):

@@ -153,7 +153,7 @@ class SoftmaxCurvature:
             descending, order = p.sort(-1, descending=True)
             # summed from the smallest, which the larger ones would otherwise swallow
             left = descending.flip(-1).cumsum(-1).flip(-1)
-            after = nn.functional.pad(left[..., 1:], (0, 1))
+            after = functional.pad(left[..., 1:], (0, 1))
             weight = self._weight
             scale = weight[part].reshape(len(p), -1, 1).double() if isinstance(weight, Tensor) else weight
             values = scale * descending * after / left.where(left > 0, 1.0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -159,17 +160,21 @@ def _on_flat_vectors(objective: Objective, program: Program) -> tuple[Product, P
     return lambda vector: program(objective.split(vector)), several
 
 
+@dataclass(eq=False)
 class Kept:
     """Products of all batches, kept from one pass to the next if all fit into half of the free memory.
 
     Iterate within `Objective.measured`.
     """
 
-    def __init__(self, objective: Objective, derivative: Derivative) -> None:
-        self._objective, self._derivative = objective, derivative
-        self._products: list[Built] | None = None
-        self._keeps: bool | None = None
-        self._forward = self._small = self._convolves = self._ample = False
+    _objective: Objective
+    _derivative: Derivative
+    _products: list[Built] | None = None
+    _keeps: bool | None = None
+    _forward: bool = False
+    _small: bool = False
+    _convolves: bool = False
+    _ample: bool = False
 
     @property
     def complete(self) -> bool:

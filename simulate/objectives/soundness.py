@@ -310,8 +310,7 @@ def _backward(
         calls = list[Any]()
         for part in objective.model.modules() if objective.model is not None else ():
             # a module called during the backward pass is run again, as by a checkpoint
-            handle = part.register_forward_pre_hook(lambda called, _: calls.append(called))
-            stack.callback(handle.remove)
+            stack.callback(part.register_forward_pre_hook(lambda called, _: calls.append(called)).remove)
         gradient = torch.autograd.grad(loss.reshape(()), leaves, create_graph=True, allow_unused=True)
     return gradient, loss, bool(calls)
 

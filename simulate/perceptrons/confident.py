@@ -84,7 +84,11 @@ class ConfidentMlp(ProjectedMlp):
             sure = top - own
             # samples near a tie are in the terms of the base class
             sure[close] = 0
-            self._rest = _sum_over_samples(weights, hidden, masks, directions, sure / len(x))
+            for part in cuts(len(x), _BLOCK):
+                inputs, slopes = [h[part] for h in hidden], [m[part] for m in masks]
+                below = _relu.tangents(weights, inputs, slopes, directions[:-1])
+                each = sure[part] / len(x)
+                self._rest += _relu.weighted_second_derivative(weights, directions, below, slopes, each)
 
     def scaled_g_term(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> tuple[Tensor, Tensor]:
         """Return the G-term as a matrix (..., d, d) and a logarithm (...): G = exp(logarithm) matrix, however small."""
@@ -114,16 +118,3 @@ def gaps(logits: Tensor) -> Tensor:
     """
     top = logits.topk(2).values
     return (top[:, 0] - top[:, 1]).masked_fill(~logits.any(1), math.inf)
-
-
-def _sum_over_samples(
-    weights: Weights, hidden: list[Tensor], masks: list[Tensor], directions: list[Tensor], cotangent: Tensor
-) -> Tensor:
-    """Return the second derivative of the sum of cotangent (N, K) times logits over all samples, (d, d)."""
-    columns = directions[0].shape[-1]
-    total = cotangent.new_zeros(columns, columns)
-    for part in cuts(len(cotangent), _BLOCK):
-        inputs, slopes = [h[part] for h in hidden], [m[part] for m in masks]
-        below = _relu.tangents(weights, inputs, slopes, directions[:-1])
-        total += _relu.weighted_second_derivative(weights, directions, below, slopes, cotangent[part])
-    return total

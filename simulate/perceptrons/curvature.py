@@ -33,18 +33,6 @@ from simulate.modules.homogeneous import Homogeneous, Terms
 from simulate.networks import Weights
 from simulate.perceptrons import _relu
 
-__all__ = [
-    "ProjectedMlp",
-    "Terms",
-    "haar",
-    "hessian_of",
-    "positive_excess",
-    "projected_mlps",
-    "sparse_frame",
-    "spectral_norm",
-]
-
-
 # --- frames and scalars ---------------------------------------------------------------------------
 
 
@@ -230,8 +218,7 @@ class ProjectedMlp(Homogeneous):
         # a single sum needs no derivatives of each logit
         if weights.ndim > 2 or self._half.cache_info().currsize:
             return super()._weighted(weights)
-        slope = weights.to(self._pass[0][0])
-        return _relu.weighted_second_derivative(*self._pass, slope).double() / 2
+        return _relu.weighted_second_derivative(*self._pass, weights.to(self._pass[0][0])).double() / 2
 
 
 def projected_mlps(

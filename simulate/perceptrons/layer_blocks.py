@@ -110,7 +110,16 @@ def layer_block(
         raise ValueError("weights of this layer must affect the logits at some input, got a block of zero")
     rows, log_scale = softmax.covariance_factor(logits, contrasts, moved)
     power = 2 * ((len(weights) - 1) * math.log(alpha) - math.log(temperature))
-    return _without_negligible(rows, hidden[layer], log_scale.item() + power - math.log(len(x)))
+    squares = rows.square().sum(2) * hidden[layer].square().sum(1, keepdim=True)
+    largest = squares.max()
+    places, classes = (squares > _NEGLIGIBLE * largest).nonzero(as_tuple=True)
+    return LayerBlock(
+        # the size is in log_scale, so that squares of the rows are of order one
+        rows=rows[places, classes] / largest.sqrt(),
+        inputs=hidden[layer][places],
+        owners=places,
+        log_scale=log_scale.item() + power - math.log(len(x)) + math.log(largest.item()),
+    )
 
 
 def _top_eigenvector(matrix: Tensor) -> Tensor:
@@ -120,17 +129,3 @@ def _top_eigenvector(matrix: Tensor) -> Tensor:
     last = len(matrix) - 1  # scipy finds one alone: a quarter of the time of all at 600 rows
     _, vectors = scipy.linalg.eigh(matrix.numpy(force=True), subset_by_index=(last, last))
     return torch.from_numpy(vectors[:, 0])
-
-
-def _without_negligible(rows: Tensor, inputs: Tensor, log_scale: float) -> LayerBlock:
-    """Return the block of rows (n, K, out) and inputs (n, in), without negligible rows."""
-    squares = rows.square().sum(2) * inputs.square().sum(1, keepdim=True)
-    largest = squares.max()
-    places, classes = (squares > _NEGLIGIBLE * largest).nonzero(as_tuple=True)
-    return LayerBlock(
-        # the size is in log_scale, so that squares of the rows are of order one
-        rows=rows[places, classes] / largest.sqrt(),
-        inputs=inputs[places],
-        owners=places,
-        log_scale=log_scale + math.log(largest.item()),
-    )

@@ -94,8 +94,7 @@ def top_eigenvectors(samples: Samples, count: int) -> Tensor:
         If Lanczos does not find as many.
     """
     if samples.dim <= _DENSE:
-        whole = samples.matrices(samples.inner())[0]
-        return torch.linalg.eigh(whole).eigenvectors[:, -count:].mT.flip(0)
+        return torch.linalg.eigh(samples.matrices(samples.inner())[0]).eigenvectors[:, -count:].mT.flip(0)
     mean = Operator(
         product=lambda v: samples.mean(v[None])[0],
         dim=samples.dim,
@@ -244,8 +243,7 @@ def _along_own(part: Samples, own: Tensor, vectors: Tensor) -> tuple[Tensor, Ten
 
 def _pairs_by_decomposition(part: Samples) -> TopPairs:
     """Return top pairs by decomposition of the matrices in the coordinates of the samples."""
-    unit = identity(part.coordinates, part).expand(1, part.size, -1, -1)
-    matrices = part.apply(unit)[0]
+    matrices = part.apply(identity(part.coordinates, part).expand(1, part.size, -1, -1))[0]
     values, vectors = torch.linalg.eigh((matrices + matrices.mT) / 2)
     return TopPairs(values[:, -1], vectors[:, :, -1], torch.zeros_like(values[:, -1]))
 
@@ -270,11 +268,9 @@ def _lanczos(product: Product, start: Tensor, steps: int, tolerance: float) -> T
         chain = next(growing)
         step = chain.diagonal.shape[1]
         if step == steps or step % 8 == 0:  # a test of all matrices costs as much as some steps
-            beside = chain.off_diagonal[:, :-1]
-            tridiagonal = (
-                torch.diag_embed(chain.diagonal) + torch.diag_embed(beside, 1) + torch.diag_embed(beside, -1)
-            )
-            every, vectors = torch.linalg.eigh(tridiagonal)
+            # only the lower triangle is read
+            lower = torch.diag_embed(chain.diagonal) + torch.diag_embed(chain.off_diagonal[:, :-1], -1)
+            every, vectors = torch.linalg.eigh(lower)
             values, inner = every[:, -1], vectors[:, :, -1]
             residuals = chain.off_diagonal[:, -1] * inner[:, -1].abs()
             if step == steps or bool((residuals <= tolerance * values.abs()).all()):

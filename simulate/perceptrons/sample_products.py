@@ -288,7 +288,8 @@ class PerceptronSamples(Samples):
             if r.numel():
                 across = layer.above.mT @ r.reshape(groups, size, count * fan_in)
                 block = block + across.view(groups, out, count, fan_in).permute(0, 2, 1, 3)
-            found += self._flatten(block / size)
+            block = block / size
+            found += [block[..., :-1].flatten(-2), block[..., -1]] if self._bias else [block.flatten(-2)]
         return torch.cat(found, dim=-1)
 
     def matrices(self, inner: Tensor, *, ordered: bool = True) -> Tensor:
@@ -380,11 +381,6 @@ class PerceptronSamples(Samples):
             return blocks
         return [torch.cat([w, b[..., None]], -1) for w, b in zip(blocks, parts[1::2], strict=True)]
 
-    def _flatten(self, block: Tensor) -> list[Tensor]:
-        if not self._bias:
-            return [block.flatten(-2)]
-        return [block[..., :-1].flatten(-2), block[..., -1]]
-
 
 def _passes(
     blocks: Sequence[Tensor], inputs: Tensor, classes: Tensor, activation: str, *, bias: bool
@@ -400,23 +396,20 @@ def _passes(
             below.append(function(pre[-1]))
     gradient = softmax.residuals(pre[-1], classes)
     layers: list[_Layer] = []
-    empty = inputs.new_zeros(len(inputs), 0)
-    slope = bend = empty
+    slope = bend = inputs.new_zeros(len(inputs), 0)
     for index in reversed(range(len(weights))):
         weight = weights[index][:, : weights[index].shape[1] - bias]
-        layers.append(_layer(weight, below[index], gradient, slope, bend))
+        pair = below[index], gradient
+        length, strength = (part.norm(dim=-1, keepdim=True) for part in pair)
+        # torch divides by max(length, eps), and its eps of 1e-12 would shorten small gradients
+        unit, direction = (functional.normalize(part, dim=-1, eps=1e-300) for part in pair)
+        values = unit, length, direction, strength, slope, bend
+        layers.append(_Layer(weight, *(value[None] for value in values)))
         if index:
             arriving = gradient @ weight
             slope, second = _slopes(derivative, pre[index - 1])
             bend, gradient = second * arriving, slope * arriving
     return layers[::-1], functional.softmax(pre[-1], -1)[None]
-
-
-def _layer(weight: Tensor, below: Tensor, gradient: Tensor, slope: Tensor, bend: Tensor) -> _Layer:
-    length, strength = (part.norm(dim=-1, keepdim=True) for part in (below, gradient))
-    # torch divides by max(length, eps), and its eps of 1e-12 would shorten small gradients
-    unit, direction = (functional.normalize(part, dim=-1, eps=1e-300) for part in (below, gradient))
-    return _Layer(weight, *(part[None] for part in (unit, length, direction, strength, slope, bend)))
 
 
 def _slopes(derivative: Any, pre: Tensor) -> tuple[Tensor, Tensor]:

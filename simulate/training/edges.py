@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from simulate import _checks
 from simulate.training.rules import per_network
@@ -99,8 +100,7 @@ def rising_rates(
         after = stack.losses(stack.outputs(moved, inputs), targets).flatten(1).mean(1)
         slopes.append((after - before) / rates)
     slope = torch.stack(slopes, 1)
-    rises = slope > 0
-    first = rises.double().argmax(1, keepdim=True)
+    first = (slope > 0).double().argmax(1, keepdim=True)
     below = (first - 1).clamp(min=0)
     (low, high), (under, over) = ([t.gather(1, i)[:, 0] for i in (below, first)] for t in (tried, slope))
     # where no rate raises the loss, and where the first one does, both ends are the same rate
@@ -161,7 +161,7 @@ def top_eigenvalues(
     scale = 1.0 if scales is None else flatten(scales)
     steps = min(steps, first.shape[1])
     basis = first.new_empty(len(first), steps, first.shape[1])
-    basis[:, 0] = _unit(first)
+    basis[:, 0] = functional.normalize(first, dim=1, eps=_TINY)
     diagonal, off_diagonal = list[Tensor](), list[Tensor]()
     for step in range(steps):
         image = flatten(products(shaped_like(basis[:, step] * scale, parameters))) * scale
@@ -177,7 +177,8 @@ def top_eigenvalues(
             torch.where(length > _ROUNDING * torch.finfo(image.dtype).eps * size, length, 0.0)
         )
         if step + 1 < steps:
-            basis[:, step + 1] = _unit(image)
+            # the remainder is zero once the Krylov space is exhausted
+            basis[:, step + 1] = functional.normalize(image, dim=1, eps=_TINY)
     closed = torch.zeros_like(diagonal[0], dtype=torch.bool)
     for i, before in enumerate(
         off_diagonal[:-1], 1
@@ -186,8 +187,8 @@ def top_eigenvalues(
         diagonal[i] = torch.where(closed, diagonal[0] - diagonal[0].abs() - 1, diagonal[i])
     found = torch.diag_embed(torch.stack(diagonal, 1))
     if steps > 1:
-        upper = torch.diag_embed(torch.stack(off_diagonal[:-1], 1), offset=1)
-        found = found + (upper + upper.mT)
+        # only the lower triangle is read
+        found = found + torch.diag_embed(torch.stack(off_diagonal[:-1], 1), offset=-1)
     values, vectors = torch.linalg.eigh(found)
     top = (vectors[:, None, :, -1] @ basis)[:, 0]
     return Top(values[:, -1], (off_diagonal[-1] * vectors[:, -1, -1]).abs(), shaped_like(top, parameters))
@@ -229,8 +230,3 @@ def shaped_like(flat: Tensor, like: Parameters) -> list[Tensor]:
     """Return vectors (n, P) as parameters shaped like others."""
     parts = flat.split([p[0].numel() for p in like], 1)
     return [part.view(len(flat), *p.shape[1:]) for part, p in zip(parts, like, strict=True)]
-
-
-def _unit(flat: Tensor) -> Tensor:
-    # the remainder is zero once the Krylov space is exhausted
-    return flat / flat.norm(dim=1, keepdim=True).clamp_min(_TINY)

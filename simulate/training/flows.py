@@ -63,17 +63,12 @@ class Flow(NamedTuple):
     stabilisation: Tensor
 
 
-class _Mean:
-    """Mean loss of each network over its samples, and its gradient, by flat parameters (R, P)."""
-
-    def __init__(self, stack: Stack, parameters: Parameters, inputs: Tensor, targets: Tensor) -> None:
-        self._stack, self._samples, self._like = stack, (inputs, targets), parameters
-
-    def __call__(self, at: Tensor) -> tuple[Tensor, Tensor]:
-        losses, gradients = self._stack.losses_and_gradients(
-            edges.shaped_like(at, self._like), *self._samples
-        )
-        return losses, edges.flatten(gradients)
+def _mean_loss(
+    stack: Stack, like: Parameters, inputs: Tensor, targets: Tensor, at: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Mean loss of each network over its samples, and its gradient, at flat parameters (R, P)."""
+    losses, gradients = stack.losses_and_gradients(edges.shaped_like(at, like), inputs, targets)
+    return losses, edges.flatten(gradients)
 
 
 def descent_path(
@@ -104,13 +99,12 @@ def descent_path(
     >>> descent_path(stack, [one], one, 0 * one, rates=torch.tensor([0.5]), steps=3).parameters.flatten()
     tensor([0.5000, 0.2500, 0.1250])
     """
-    loss, at = _Mean(stack, parameters, inputs, targets), edges.flatten(parameters)
 
     def step(at: Tensor) -> tuple[Tensor, Tensor]:
-        losses, gradient = loss(at)
+        losses, gradient = _mean_loss(stack, parameters, inputs, targets, at)
         return at - rates[:, None] * gradient, losses
 
-    return _path(step, at, rates, steps)
+    return _path(step, edges.flatten(parameters), rates, steps)
 
 
 def gradient_flow(
@@ -168,7 +162,7 @@ def central_flow(
     """
     parts = _checks.natural("parts", parts)
     # a pass is of each network at three points
-    loss = _Mean(stack, parameters, torch.cat([inputs] * 3), torch.cat([targets] * 3))
+    samples = torch.cat([inputs] * 3), torch.cat([targets] * 3)
     at = edges.flatten(parameters)
     start = edges.top_eigenvalues(stack, parameters, inputs, targets, steps=_PRODUCTS)
     direction, each = edges.flatten(start.vectors), rates / parts
@@ -177,7 +171,7 @@ def central_flow(
 
     def step(at: Tensor) -> tuple[Tensor, Tensor]:
         nonlocal direction
-        losses, gradients = loss((at + moves * direction).flatten(0, 1))
+        losses, gradients = _mean_loss(stack, parameters, *samples, (at + moves * direction).flatten(0, 1))
         gradient, after, before = gradients.view(3, *at.shape)
         product = (after - before) / (2 * _STEP)
         slope = (after + before - 2 * gradient) / _STEP**2

@@ -326,8 +326,7 @@ def checkpoints(
             found.append(TrainingState(step, [p.clone() for p in own]))  # the rule moves them in place
         if step == at[-1]:
             break
-        chosen = torch.stack([b.at(step) for b in batches]).to(own[0].device)
-        x, y = samples.at(networks, chosen)
+        x, y = samples.at(networks, torch.stack([b.at(step) for b in batches]).to(own[0].device))
         _, gradients = stack.losses_and_gradients(own, x, y)
         if decay:
             gradients = [g.add(p, alpha=decay) for g, p in zip(gradients, own, strict=True)]

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate._checks import Floats
 
 
 class Classifiers(NamedTuple):
@@ -36,12 +35,6 @@ class Classifiers(NamedTuple):
     def scaled(self, alpha: float) -> Classifiers:
         """Return the networks with all weights multiplied by alpha."""
         return self._replace(weights=tuple(alpha * w for w in self.weights))
-
-    def kept(self, which: Tensor) -> Classifiers:
-        """Return some of the networks, by a mask."""
-        if bool(which.all()):
-            return self
-        return Classifiers(tuple(w[which] for w in self.weights), self.inputs[which], self.labels[which])
 
 
 def losses_and_gradients(networks: Classifiers) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
@@ -126,7 +119,9 @@ def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -
         going = (losses >= target) & losses.isfinite() & ~dead
         if not bool(going.all()):
             found[places[losses < target]] = True
-            places, rates, networks = places[going], rates[going], networks.kept(going)
+            weights = tuple(w[going] for w in networks.weights)
+            networks = Classifiers(weights, networks.inputs[going], networks.labels[going])
+            places, rates = places[going], rates[going]
             gradients = tuple(g[going] for g in gradients)
         if step == steps or not len(places):
             break
@@ -140,7 +135,7 @@ def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -
 
 def largest_rates(
     networks: Classifiers, *, lowest: Tensor, factor: float, count: int, target: float, steps: int
-) -> Floats:
+) -> _checks.Floats:
     """Return the largest rate at which each network learns, (n,), from trials at lowest factor^j, j < count.
 
     If a network learns at the first m of these rates and at no other, this is the geometric mean of the m-th rate and

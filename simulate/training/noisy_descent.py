@@ -73,9 +73,11 @@ def noisy_descent(
 
     for _ in range(_checks.natural("steps", steps)):
         drawn = normal(samples)
-        noise = _weighted_gradients(
-            stack, own, inputs, targets, scale * (drawn - drawn.mean(1, keepdim=True))
-        )
+        weights = scale * (drawn - drawn.mean(1, keepdim=True))
+        with torch.enable_grad():
+            at = [p.detach().requires_grad_() for p in own]
+            losses = (weights * stack.losses(stack.outputs(at, inputs), targets)).mean(1)
+            noise = flatten(torch.autograd.grad(losses.sum(), at))
         if isotropic:
             turned = normal(noise.shape[1])
             noise = turned * (noise.norm(dim=1, keepdim=True) / turned.norm(dim=1, keepdim=True))
@@ -83,13 +85,3 @@ def noisy_descent(
         for p, slope, part in zip(own, slopes, shaped_like(noise, own), strict=True):
             p.sub_(rate * (slope + part))
     return own
-
-
-def _weighted_gradients(
-    stack: Stack, parameters: Parameters, inputs: Tensor, targets: Tensor, weights: Tensor
-) -> Tensor:
-    """Return gradients of mean losses with weights (n, N), flat, (n, P)."""
-    with torch.enable_grad():
-        at = [p.detach().requires_grad_() for p in parameters]
-        losses = (weights * stack.losses(stack.outputs(at, inputs), targets)).mean(1)
-        return flatten(torch.autograd.grad(losses.sum(), at))

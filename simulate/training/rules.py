@@ -115,8 +115,7 @@ class Rule:
         if not first:
             first += [torch.zeros_like(g) for g in grads]
             second += [g.square() if self.squared_start else torch.zeros_like(g) for g in grads]
-        device = grads[0].device
-        steps = torch.full((len(grads),), float(step), dtype=torch.float32, device=device).unbind()
+        steps = torch.full((len(grads),), float(step), dtype=torch.float32, device=grads[0].device).unbind()
         torch.ops.aten._fused_adam_(
             moved, grads, first, second, [], steps, amsgrad=False, maximize=False, lr=1.0,
             beta1=self.momentum, beta2=float(self.second or 0.0), eps=self.damping, weight_decay=0.0,

@@ -114,11 +114,8 @@ def descent(
                 residuals = (p - functional.one_hot(labels, p.shape[-1])) / (temperature * p.shape[-2])
                 gradients = torch.autograd.grad(found, leaves, residuals)
             yield Moment(at, gradients, found.detach(), p)
-            if isinstance(rate, Tensor):
-                scaled = [per_network(rate, g) * g for g in gradients]
-            else:
-                scaled = [rate * g for g in gradients]
-            moves = tuple(momentum * m - g for m, g in zip(moves, scaled, strict=True))
+            rates = [per_network(rate, g) if isinstance(rate, Tensor) else rate for g in gradients]
+            moves = tuple(momentum * m - r * g for m, r, g in zip(moves, rates, gradients, strict=True))
             at = tuple(p + m for p, m in zip(at, moves, strict=True))
 
     return path()  # a generator of its own, so that the arguments are checked here and not at the first step

@@ -98,11 +98,6 @@ _FORTH: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def _known_activation(name: str) -> str:
-    _checks.one_of("activation", name, _BACK)
-    return name
-
-
 class Perceptrons(Stack):
     """Stack of multi-layer perceptrons; parameters are weights (n, out, in), and biases (n, out) after each if any.
 
@@ -132,7 +127,8 @@ class Perceptrons(Stack):
 
     def __init__(self, activation: str, loss: str = "cross-entropy", *, bias: bool = True) -> None:
         super().__init__(loss)
-        self.activation, self.bias = _known_activation(activation), bias
+        _checks.one_of("activation", activation, _BACK)
+        self.activation, self.bias = activation, bias
 
     def outputs(self, parameters: Parameters, inputs: Tensor) -> Tensor:
         """Return outputs (n, B, K) of parameters (n, ...) on inputs (n, B, in)."""
@@ -266,7 +262,8 @@ class ResidualPerceptrons(Stack):
 
     def __init__(self, activation: str, loss: str = "cross-entropy", *, scale: float) -> None:
         super().__init__(loss)
-        self.activation, self.scale = _known_activation(activation), scale
+        _checks.one_of("activation", activation, _BACK)
+        self.activation, self.scale = activation, scale
 
     def outputs(self, parameters: Parameters, inputs: Tensor) -> Tensor:
         """Return outputs (n, B, K) of parameters (n, ...) on inputs (n, B, in)."""

@@ -236,10 +236,6 @@ class Training:
             raise ValueError("optimiser must hold the parameters of the model itself, got others")
         return optimiser
 
-    def drawn(self, start: int, stop: int) -> Iterator[tuple[int, Tensor]]:
-        """Yield steps, each with the numbers of its samples."""
-        return enumerate(self.batches.steps(start, stop), start)
-
 
 class TrialRun:
     """Trial run at one learning rate, which can be continued.
@@ -310,7 +306,7 @@ class TrialRun:
         if self.lost or steps <= self.steps:
             return self
         with _swap_state(self.training, self._state) as model, torch.enable_grad():
-            for step, chosen in self.training.drawn(self.steps, steps):
+            for step, chosen in enumerate(self.training.batches.steps(self.steps, steps), self.steps):
                 loss = _step(self.training, model, self._optimiser, step, chosen)
                 self.losses.append(loss)
                 most = self.training.lost
@@ -376,11 +372,14 @@ def tail(steps: int) -> int:
 
 def _step(training: Training, model: nn.Module, optimiser: Any, step: int, chosen: Tensor) -> float:
     """Make one step of an optimiser; return the loss before it."""
-    found: list[float] = []
+    found, like = list[float](), next(model.parameters())
 
     def closure() -> Tensor:
         optimiser.zero_grad(set_to_none=True)
-        loss = _loss(training, model, step, chosen)
+        # dropout and the like draw the same at a step for all rates; the generators are restored when a run pauses
+        seed_generators((1_000_003 * training.batches.seed + step) % 2**32)
+        inputs, targets = (placed(window(part, chosen), like) for part in (training.inputs, training.targets))
+        loss = one_number(training.loss(training.form.outputs(model, model, inputs), targets))
         found.append(loss.item())
         loss.backward()
         if training.clip is not None:
@@ -397,14 +396,6 @@ def _step(training: Training, model: nn.Module, optimiser: Any, step: int, chose
             " begin step with loss = closure() under torch.enable_grad()"
         )
     return found[0]
-
-
-def _loss(training: Training, model: nn.Module, step: int, chosen: Tensor) -> Tensor:
-    like = next(model.parameters())
-    # dropout and the like draw the same at a step for all rates; the generators are restored when a run pauses
-    seed_generators((1_000_003 * training.batches.seed + step) % 2**32)
-    inputs, targets = (placed(window(part, chosen), like) for part in (training.inputs, training.targets))
-    return one_number(training.loss(training.form.outputs(model, model, inputs), targets))
 
 
 class _State(NamedTuple):

@@ -208,8 +208,7 @@ def descend(
             if not len(places):
                 break
         losses[places, step] = found
-        moves = zip(own, gradients, strict=True)
-        own = [t - gradient.mul_(per_network(each, t)) for t, gradient in moves]
+        own = [t - gradient.mul_(per_network(each, t)) for t, gradient in zip(own, gradients, strict=True)]
     return Descent(losses.reshape(*rates.shape, -1))
 
 

@@ -72,14 +72,13 @@ class LazyNetwork:
     def up(self, h: Tensor, layer: int) -> Tensor:
         """Return u^l for h^{l-1} of shape (n, T, M_{l-1}); later calls know those in the span of the first."""
         if layer not in self._met:
-            self._met[layer] = self._meet(h, *self._layers[layer - 1], self._deviations[layer - 1])
+            narrow, wide = self._layers[layer - 1]
+            basis = _orthonormal(h.mT) if h.shape[1] < min(narrow, _SAVED * wide / h.shape[1]) else None
+            products = self._block.normal(narrow if basis is None else h.shape[1], wide)
+            bias = self._block.normal(wide).mul_(self._bias_deviation)
+            self._met[layer] = _Met(basis, products.mul_(self._deviations[layer - 1]), bias)
         basis, products, bias = self._met[layer]
         return torch.baddbmm(bias[:, None], h if basis is None else h @ basis, products)
-
-    def _meet(self, h: Tensor, narrow: int, wide: int, deviation: float) -> _Met:
-        basis = _orthonormal(h.mT) if h.shape[1] < min(narrow, _SAVED * wide / h.shape[1]) else None
-        products = self._block.normal(narrow if basis is None else h.shape[1], wide).mul_(deviation)
-        return _Met(basis, products, self._block.normal(wide).mul_(self._bias_deviation))
 
     def back(self, delta: Tensor, layer: int) -> Tensor:
         """Return derivatives by h^{l-1} (n, rows, M_{l-1}) from those by u^l; each call draws anew."""

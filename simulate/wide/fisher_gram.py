@@ -15,7 +15,7 @@ one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations_with_replacement
+from itertools import chain, combinations_with_replacement
 
 import torch
 from torch import Tensor
@@ -72,15 +72,13 @@ def gram(
             [ 4.,  2.]])
     """
     signals = forward(network, activation)
-    deltas = linear_readout(backward(network, activation, signals.preactivations))
-    return layered_gram(signals.activations[::-1], deltas, overlap or plain_overlap(biases), network.outputs)
-
-
-def linear_readout(deltas: Iterator[Tensor]) -> Iterator[Tensor | None]:
-    """Yield derivatives layer by layer, with None in place of the first, a linear read-out's derivative by itself."""
+    deltas = backward(network, activation, signals.preactivations)
     next(deltas)
-    yield None
-    yield from deltas
+    deltas, overlap = (
+        chain([None], deltas),
+        overlap or plain_overlap(biases),
+    )  # the first is a linear read-out's
+    return layered_gram(signals.activations[::-1], deltas, overlap, network.outputs)
 
 
 def plain_overlap(biases: bool) -> Overlap:
@@ -110,9 +108,18 @@ def layered_gram(
     for h, delta in zip(inputs, deltas, strict=True):
         if delta is None:
             total.diagonal(dim1=1, dim2=3).add_(overlap(h, h)[..., None])
-        else:
-            _add_layer(total, h, delta, overlap)
-    _mirror(total)
+            continue
+        for s, t, pairs in _tiles(outputs, samples):
+            factors = overlap(h[:, s], h[:, t])[:, None, :, None]
+            for k, m in pairs:
+                inner = delta[:, k, s].flatten(1, 2) @ delta[:, m, t].flatten(1, 2).mT
+                part = total[:, k, s, m, t]
+                part.addcmul_(inner.view(part.shape), factors)
+    # the tiles below the diagonal from those above
+    for s, t, pairs in _tiles(outputs, samples):
+        for k, m in pairs:
+            if (k, s) != (m, t):
+                total[:, m, t, k, s] = total[:, k, s, m, t].permute(0, 3, 4, 1, 2)
     return total.transpose(2, 3)
 
 
@@ -166,24 +173,6 @@ def as_matrices(gram: Tensor) -> Tensor:
 
 
 # --- tile by tile ---------------------------------------------------------------------------------------------
-
-
-def _add_layer(total: Tensor, h: Tensor, delta: Tensor, overlap: Overlap) -> None:
-    """Add delta delta^T times the overlaps to the tiles of total (n, C, T, C, T) on and above its diagonal."""
-    for s, t, pairs in _tiles(*delta.shape[1:3]):
-        factors = overlap(h[:, s], h[:, t])[:, None, :, None]
-        for k, m in pairs:
-            inner = delta[:, k, s].flatten(1, 2) @ delta[:, m, t].flatten(1, 2).mT
-            part = total[:, k, s, m, t]
-            part.addcmul_(inner.view(part.shape), factors)
-
-
-def _mirror(total: Tensor) -> None:
-    """Fill the tiles below the diagonal of total (n, C, T, C, T) from those above."""
-    for s, t, pairs in _tiles(*total.shape[1:3]):
-        for k, m in pairs:
-            if (k, s) != (m, t):
-                total[:, m, t, k, s] = total[:, k, s, m, t].permute(0, 3, 4, 1, 2)
 
 
 def _tiles(outputs: int, samples: int) -> Iterator[tuple[slice, slice, list[tuple[slice, slice]]]]:

@@ -35,12 +35,6 @@ class Normalisation(NamedTuple):
     directions: Tensor
     scale: Tensor
 
-    def __call__(self, values: Tensor) -> Tensor:
-        """Apply A_k to the last axis of values (n, ..., C, T)."""
-        along = torch.einsum("n...kt,nktr->n...kr", values, self.directions)
-        rest = values - torch.einsum("n...kr,nktr->n...kt", along, self.directions)
-        return torch.einsum("n...kt,nk->n...kt", rest, self.scale)
-
 
 def outputs_of(network: Network, activation: ActivationLike) -> Tensor:
     """Return the outputs f, shape (n, C, T)."""
@@ -52,8 +46,9 @@ def mean_subtraction(outputs: Tensor) -> Normalisation:
 
     Examples
     --------
-    >>> mean_subtraction(torch.zeros(1, 1, 4))(torch.tensor([[[1.0, 2.0, 3.0, 6.0]]]))
-    tensor([[[-2., -1.,  0.,  3.]]])
+    >>> projected_gram(torch.eye(2).view(1, 1, 1, 2, 2), mean_subtraction(torch.zeros(1, 1, 2))).squeeze()
+    tensor([[ 0.5000, -0.5000],
+            [-0.5000,  0.5000]])
     """
     return Normalisation(_constant(outputs), torch.ones_like(outputs[..., 0]))
 
@@ -78,8 +73,10 @@ def batch_normalisation(outputs: Tensor, *, fixed_deviation: bool = False) -> No
     With two samples the outputs are 1 and -1, whatever the parameters.
 
     >>> outputs = torch.tensor([[[0.3, 1.7]]])
-    >>> batch_normalisation(outputs)(torch.tensor([[[5.0, -3.0]]])).round(decimals=5).abs()
-    tensor([[[0., 0.]]])
+    >>> gram = torch.eye(2).view(1, 1, 1, 2, 2)
+    >>> projected_gram(gram, batch_normalisation(outputs)).squeeze().round(decimals=5).abs()
+    tensor([[0., 0.],
+            [0., 0.]])
     """
     unit = normalised(outputs)
     directions = _constant(outputs)

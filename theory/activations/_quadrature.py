@@ -158,13 +158,6 @@ def _number(name: str, value: Any) -> float:
 Function = Callable[[Floats], Any]
 
 
-def require_functions(**given: Any) -> None:
-    """Refuse an activation and derivatives that cannot be called; the second derivative may be None."""
-    for name, function in given.items():
-        optional = name.startswith("second") and function is None
-        require(optional or callable(function), name, "callable on arrays", function)
-
-
 _TOLERANCE = 1e-12  # two successive levels agree to this; the error of the finer one is then far below
 _FLOOR = 1e-290  # what is smaller has lost digits to underflow
 _LEVELS = 5

@@ -368,7 +368,6 @@ def _integration(order: int) -> Floats:
     p = np.polynomial.legendre.legvander(x, order)
     rises = np.empty((order, order))
     rises[:, 0] = x + 1
-    degrees = np.arange(1, order)
-    rises[:, 1:] = (p[:, 2:] - p[:, :-2]) / (2 * degrees + 1)
+    rises[:, 1:] = (p[:, 2:] - p[:, :-2]) / (2 * np.arange(1, order) + 1)
     coefficients = (np.arange(order) + 0.5)[:, None] * (p[:, :-1] * w[:, None]).T
     return rises @ coefficients

@@ -134,8 +134,7 @@ def _pair(f: Function, a: Any, b: Any, coarser: Any, digits: int, cost: int) -> 
     _, n, m = nodes
     values = nodes[0] + (n + m if one_grid else n * m)
     affordable = n * m <= _NODES and values * cost * (digits + 20) ** 2 <= _WORK
-    rule = f"fewer for the trapezoidal rule at variance {mp.nstr(a, 3)}"
-    require(affordable, "digits", rule, digits)
+    require(affordable, "digits", f"fewer for the trapezoidal rule at variance {mp.nstr(a, 3)}", digits)
     own_weights, outer_weights, weights = map(_weights, scales, spacings, nodes)
     moment = mp.fdot(own_weights, [f(x) ** 2 for x in _grid(own, nodes[0])])
     if one_grid:

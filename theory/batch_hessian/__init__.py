@@ -225,8 +225,7 @@ def crossover_batch_size(
     require(eigenvalue != 0, "eigenvalue", "non-zero", eigenvalue)
     # squared last: sigma^2 and lambda^2 may overflow where their ratio does not
     ratio = np.sqrt(dim) * (sigma / np.abs(eigenvalue))
-    b = ratio * ratio
-    return joined_sizes(b, total)
+    return joined_sizes(ratio * ratio, total)
 
 
 @quiet

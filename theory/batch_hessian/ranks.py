@@ -209,8 +209,7 @@ def two_layer_rank_bound(samples: int, hidden: int, outputs: int) -> int:
 def _widths(widths: Sequence[int]) -> tuple[int, ...]:
     """Units of every layer after the input, checked."""
     rule = "a sequence of integers >= 1"
-    array = isinstance(widths, np.ndarray)
-    several = as_given("widths", widths, rule).tolist() if array else widths
+    several = as_given("widths", widths, rule).tolist() if isinstance(widths, np.ndarray) else widths
     instance("widths", several, list | tuple, rule)
     require(len(several) > 0, "widths", rule, widths)
     return tuple(count("widths", width) for width in several)

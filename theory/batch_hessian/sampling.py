@@ -202,8 +202,7 @@ def element_skewness(skewness: ArrayLike, *, batch_size: ArrayLike, dataset_size
     gamma, batch, rest = with_sizes(batch_size, dataset_size, skewness=(finite, skewness))
     require(rest > 0, "batch_size", "below dataset_size", batch_size)
     # (N - 2B) / sqrt(N (N - B)), in the share 1 - B/N
-    factor = (2 * rest - 1) / np.sqrt(rest)
-    return factor * (gamma / np.sqrt(batch))
+    return (2 * rest - 1) / np.sqrt(rest) * (gamma / np.sqrt(batch))
 
 
 def element_variance(total: ArrayLike, *, dim: ArrayLike) -> Floats:

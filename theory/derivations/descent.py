@@ -85,8 +85,7 @@ def one_step_rate() -> Derivation:
     rate = 2 * lam / (lam**2 + nu / b)
     (found,) = sp.solve(sp.expand((growth - 1) / alpha), alpha)
     require_zero(found - rate, "rate that keeps the mean square")
-    theorem_4 = wigner_outlier()
-    top = at(theorem_4, lam, sp.sqrt(nu / b))
+    top = at(wigner_outlier(), lam, sp.sqrt(nu / b))
     require_zero(rate - 2 / top, "the outlier formula without its threshold")
     return equation(
         r"\alpha",

@@ -167,8 +167,7 @@ def relu_fixed_point() -> Derivation:
     2*sigma_b^2/(2 - sigma_w^2)
     """
     w, b, q = sp.symbols("sigma_w^2 sigma_b^2 q", positive=True)
-    kernel = arccosine_kernel()
-    step = w * at(kernel, q, 0) + b
+    step = w * at(arccosine_kernel(), q, 0) + b
     expression = 2 * b / (2 - w)
     require_zero(step.subs(q, expression) - expression, "fixed point")
     slope = sp.diff(step, q)

@@ -220,8 +220,7 @@ def kappas(
     >>> f"{kappas('erf', depth=100, weight_variance=0.3, bias_variance=1.0).difference:.2e}"
     '4.13e-79'
     """
-    network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
-    return network.kappas()
+    return Network(activation, depth, weight_variance, bias_variance, width_ratios).kappas()
 
 
 def eigenvalue_statistics(

@@ -248,8 +248,7 @@ def layer_norm_largest(
     if _table_of_outputs(preactivations).shape[1] <= 2:
         return 0.0
     f, precision = _normalised_outputs(preactivations)
-    root = _largest_root(f, precision, k.kappa2, k.difference)
-    return k.alpha * width * root / len(f)
+    return k.alpha * width * _largest_root(f, precision, k.kappa2, k.difference) / len(f)
 
 
 @closed_form
@@ -533,9 +532,8 @@ def expected_etas(
     >>> expected_etas("relu", outputs=3, **setting).eta1
     inf
     """
-    network = _normalised_network(activation, depth, weight_variance, bias_variance, None)
     t, c = count("samples", samples), count("outputs", outputs)
-    variance, gap = _output_moments(network, Initialisation.checked(weight_variance, bias_variance))
+    variance, gap = _output_moments(activation, depth, weight_variance, bias_variance)
     if c <= 3:
         return ExpectedEtas(*(math.inf for _ in range(4)))
     one = float(representable(np.float64(c / (c - 3) / variance), weight_variance=weight_variance))
@@ -591,16 +589,19 @@ def inverse_variance_cdf(
     """
     y = np.maximum(within("value", value, -math.inf, math.inf), 0.0)
     c = count("outputs", outputs, 2)
-    network = _normalised_network(activation, depth, weight_variance, bias_variance, None)
-    variance, _ = _output_moments(network, Initialisation.checked(weight_variance, bias_variance))
+    variance, _ = _output_moments(activation, depth, weight_variance, bias_variance)
     return special.gammaincc(0.5 * (c - 1), 0.5 * c / (variance * y))
 
 
 # --- expectations --------------------------------------------------------------------------------------------
 
 
-def _output_moments(network: Network, drawn: Initialisation) -> tuple[float, float]:
+def _output_moments(
+    activation: Activations, depth: int, weight_variance: ArrayLike, bias_variance: ArrayLike
+) -> tuple[float, float]:
     """Variance of an output before its normalisation; one less its squared correlation between two samples."""
+    network = _normalised_network(activation, depth, weight_variance, bias_variance, None)
+    drawn = Initialisation.checked(weight_variance, bias_variance)
     own, gap = network.moments.q_hat_t[-1], network.moments.forward_gap[-1]
     variance = network.finite(drawn.weight * own + drawn.bias)
     rule = "such that the variance of an output does not vanish"

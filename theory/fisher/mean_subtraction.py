@@ -358,8 +358,7 @@ def output_variance(
     1.0115
     """
     network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
-    t = count("samples", samples)
-    return network.finite((1 - 1 / t) * _limit(network))
+    return network.finite((1 - 1 / count("samples", samples)) * _limit(network))
 
 
 @closed_form
@@ -529,8 +528,7 @@ def deviation_share(
     # in deeper networks the covariance of the noise is known only if no slope fluctuates
     short = network.depth <= 3 or not any(network.moments.backward_gap)
     require(short, "depth", "at most 3 unless all layers are linear", depth)
-    overlap = network.finite(deviation_overlap(network))
-    return (1 + overlap / m * (t - 2)) / (t - 1)
+    return (1 + network.finite(deviation_overlap(network)) / m * (t - 2)) / (t - 1)
 
 
 @quiet

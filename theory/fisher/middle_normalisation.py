@@ -87,7 +87,13 @@ def batch_norm_moments(
     """
     samples = count("samples", samples, 2)
     exact = flag("finite_samples", finite_samples)
-    return _moments(single(activation), samples, exact)
+    phi = single(activation)
+    kernels = gaussian_kernels(phi)
+    if exact and not isinstance(kernels, PiecewiseLinear):
+        return _sphere(phi, samples - 1)
+    correlation = -1 / (samples - 1)
+    found: Moments = kernels.value(1.0, correlation, 1 - correlation)
+    return BatchNormMoments(float(found.moment), float(found.overlap))
 
 
 @closed_form
@@ -141,10 +147,8 @@ def batch_norm_bound(
     1000.0
     """
     samples = count("samples", samples, 2)
-    exact = flag("finite_samples", finite_samples)
-    scale = _units("width_ratio", width_ratio, width)
-    moments = _moments(single(activation), samples, exact)
-    return scale * _mean_square_of_mean(moments, samples)
+    moments = batch_norm_moments(activation, samples=samples, finite_samples=finite_samples)
+    return _units("width_ratio", width_ratio, width) * _mean_square_of_mean(moments, samples)
 
 
 @closed_form
@@ -202,7 +206,8 @@ def batch_norm_largest(
     value, slope = kernels.value(1.0, 0.0, 1.0), kernels.derivative(1.0, 0.0, 1.0)
     require(value.overlap > 0, "activation", "of a mean other than 0 at unit variance", phi.name)
     turn = kernels.curvature(1.0, 0.0, 1.0)
-    spike = hidden * _mean_square_of_mean(_moments(phi, samples, True), samples)
+    moments = batch_norm_moments(phi, samples=samples, finite_samples=True)
+    spike = hidden * _mean_square_of_mean(moments, samples)
     first = inputs / samples * max(slope.gap - turn, 0.0)
     return spike + 1 + value.gap + hidden / inputs * turn / 2 + first
 
@@ -277,8 +282,7 @@ def batch_norm_largest_odd(
     population, share = _population(linear, 1 - linear, hidden / inputs)
     edge, spread = _edge(population, share * inputs / t)
     fluctuation = TracyWidom(beta=1).mean() * spread * t ** (-2 / 3)
-    result = scale * t / (t + 1) * (edge + fluctuation + inputs / t * slope.gap / scale)
-    return max(float(result), 1.0)
+    return max(float(scale * t / (t + 1) * (edge + fluctuation + inputs / t * slope.gap / scale)), 1.0)
 
 
 def _population(linear: float, rest: float, ratio: float) -> tuple[Floats, Floats]:
@@ -310,15 +314,6 @@ def _edge(population: Floats, share: Floats) -> tuple[float, float]:
 
 def _units(name: str, ratio: ArrayLike, width: int) -> float:
     return scalar(name, ratio, positive) * count("width", width)
-
-
-def _moments(phi: Activation, samples: int, exact: bool) -> BatchNormMoments:
-    kernels = gaussian_kernels(phi)
-    if exact and not isinstance(kernels, PiecewiseLinear):
-        return _sphere(phi, samples - 1)
-    correlation = -1 / (samples - 1)
-    found: Moments = kernels.value(1.0, correlation, 1 - correlation)
-    return BatchNormMoments(float(found.moment), float(found.overlap))
 
 
 def _mean_square_of_mean(moments: BatchNormMoments, samples: int) -> float:

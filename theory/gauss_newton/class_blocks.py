@@ -113,8 +113,7 @@ def output_ratio(classes: int, *, logit_std: float, dim: int, samples: int) -> f
     """
     c = integer("classes", classes, least=2, most=_MOST_CLASSES)
     d, n = count("dim", dim), count("samples", samples)
-    s = scalar("logit_std", within("logit_std", logit_std, 0.0, _WIDEST))
-    mean = _softmax_moments(c, s)
+    mean = _softmax_moments(c, scalar("logit_std", within("logit_std", logit_std, 0.0, _WIDEST)))
     own = mean(2) - 2 * mean(3) + mean(4)
     squares = [(d + 2) * mean(2, 2) + (n - 1) * mean(1, 1) ** 2]
     squares.append((d + 2) * own + (n - 1) * ((c - 1) * mean(1, 1)) ** 2)

@@ -170,8 +170,7 @@ def sparse_moments(
         squared_diagonal=(nonnegative, squared_diagonal),
     )
     held = (diagonal <= f * (1 + 1e-12)) & (t * (t / p) <= diagonal * (1 + 1e-12))
-    rule = "from trace^2 / parameters to squared_norm"
-    require(held, "squared_diagonal", rule, squared_diagonal)
+    require(held, "squared_diagonal", "from trace^2 / parameters to squared_norm", squared_diagonal)
     kappa = np.vectorize(_mean_inverse_count, otypes=[np.float64])(p)
     others = t * (t / p) + 2.0 * ((f - diagonal) / p) - diagonal / p
     own = kappa * diagonal + (1 - kappa) * np.where(p > 1, p / np.maximum(p - 1.0, 1.0), 0.0) * others

@@ -159,8 +159,7 @@ def hessian_terms(
     # about the mean gradient, so that diag(p) - p p' is no difference of nearly equal numbers
     centred = heated - probabilities[..., None, :] @ heated
     g_term = heated.mT @ (probabilities[..., :, None] * centred)
-    h_term = np.einsum("...k,...kij->...ij", residuals, curved) / heat[..., None, None]
-    return HessianTerms(g_term, h_term)
+    return HessianTerms(g_term, np.einsum("...k,...kij->...ij", residuals, curved) / heat[..., None, None])
 
 
 @closed_form

@@ -499,8 +499,7 @@ def heavy_ball_contraction(
     0.5
     """
     rate, momentum, upper, lower = _method(rate, momentum, largest, smallest)
-    ends = [_radius(1 + momentum - rate * h, momentum) for h in (lower, upper)]
-    return np.maximum(*ends)
+    return np.maximum(*(_radius(1 + momentum - rate * h, momentum) for h in (lower, upper)))
 
 
 @closed_form
@@ -529,9 +528,8 @@ def nesterov_contraction(
     0.5
     """
     rate, momentum, upper, lower = _method(rate, momentum, largest, smallest)
-    shrunk = [1 - rate * h for h in (lower, upper)]
-    ends = [_radius((1 + momentum) * s, momentum * s) for s in shrunk]
-    return np.maximum(*ends)
+    shrunk = (1 - rate * h for h in (lower, upper))
+    return np.maximum(*(_radius((1 + momentum) * s, momentum * s) for s in shrunk))
 
 
 def _radius(trace: Floats, determinant: Floats) -> Floats:

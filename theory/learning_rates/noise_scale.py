@@ -457,8 +457,7 @@ def mean_square_distances(
     mean, moment = each.mean(axis=0), np.outer(weights, weights)
     found: list[float] = []
     for _ in range(integer("steps", steps, least=1, most=10**6)):
-        single = (each @ moment @ each).mean(axis=0)
-        moment = (1 - share) * (mean @ moment @ mean) + share * single
+        moment = (1 - share) * (mean @ moment @ mean) + share * (each @ moment @ each).mean(axis=0)
         found.append(float(np.trace(moment)))
     return np.array(found)
 

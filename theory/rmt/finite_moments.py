@@ -316,8 +316,7 @@ def alternating_moment(*, sigma_a: ArrayLike, sigma_b: ArrayLike, dim: ArrayLike
     u, v = 1 + 2 * x, 1 + 3 * x + 5 * x**2  # the first in units of x, as the fourth moment is
     squared_trace = (1 + x) ** 2 + 4 * (1 + x) * x**2
     fourth_moment = 2 + 5 * x + 5 * x**2
-    word = u * squared_trace + v * fourth_moment
-    return sigma_a**4 * sigma_b**4 * word
+    return sigma_a**4 * sigma_b**4 * (u * squared_trace + v * fourth_moment)
 
 
 @closed_form

@@ -194,5 +194,4 @@ def _series(x: Floats, beta: int, order: int, piece: str) -> Floats:
 @lru_cache(maxsize=16)
 def _coefficients(beta: int, piece: str, order: int) -> Floats:
     low, high = _INTERVALS[piece]
-    series = chebyshev.chebder(TABLES[beta][piece], order, scl=2 / (high - low))
-    return np.asarray(series, dtype=np.float64)
+    return np.asarray(chebyshev.chebder(TABLES[beta][piece], order, scl=2 / (high - low)), dtype=np.float64)

@@ -94,8 +94,7 @@ def _difference(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     rounded = x - y
     back = rounded - x
     error = (x - (rounded - back)) - (y + back)
-    fits = np.isfinite(rounded)
-    return np.maximum(rounded, -_FAR), where(fits, error, np.zeros_like(error))
+    return np.maximum(rounded, -_FAR), where(np.isfinite(rounded), error, np.zeros_like(error))
 
 
 def argmax(x: Floats) -> NDArray[np.bool_]:

@@ -189,8 +189,7 @@ def rounded_gamma(members: int) -> float:
     >>> rounded_gamma(4), round(rounded_gamma(2), 6)
     (1.0, 0.57735)
     """
-    s = count("members", members, 2)
-    return float(np.sqrt((s - 1) / 3.0))
+    return float(np.sqrt((count("members", members, 2) - 1) / 3.0))
 
 
 @quiet

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from simulate.objectives import Objective
-from simulate.objectives.additivity import SAMPLES, chosen
+from simulate.objectives.additivity import chosen
 from simulate.objectives.batches import rows
 from simulate.operators import hessian
 from tests.simulate.objectives.sweep.listing import own
@@ -115,7 +115,7 @@ def test_few_are_asked_and_only_once() -> None:
     assert asked == []
     objective.value()
     # a few samples in three splits, then the parts of one batch as large as a pass takes, then the data themselves
-    assert sum(asked) <= 5 * SAMPLES + 3 * 100 + 1 + N and max(asked[:-9]) <= SAMPLES
+    assert sum(asked) <= 5 * 32 + 3 * 100 + 1 + N and max(asked[:-9]) <= 32
     asked.clear()
     objective.value()
     objective.with_data((X[:200], Y[:200])).value()
@@ -154,7 +154,7 @@ def test_no_more_are_asked_together_than_a_pass_takes(size: int, chunk: int | No
 def test_the_samples_are_few_and_different(targets: Tensor, size: int) -> None:
     pairs = zip(torch.arange(N).split(size), targets.split(size), strict=True)
     found = [int(x) for x, _ in chosen(list(pairs))]
-    assert found == sorted(set(found)) and 16 <= len(found) <= SAMPLES
+    assert found == sorted(set(found)) and 16 <= len(found) <= 32
     assert all(rows(y) == 1 for _, y in chosen([(X, targets)]))
 
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from simulate.objectives import Objective
-from simulate.objectives.batches import is_batch, joined, named_data, placed, repeatable, rows, window
+from simulate.objectives.batches import joined, named_data, placed, rows, window
 from simulate.objectives.forms import Labels
 from simulate.objectives.losses import LOSSES, BatchLoss, default_loss, fitting, named_loss, require_order
 from simulate.objectives.objective import require_deterministic
@@ -239,7 +239,7 @@ def problem(
     # Such a loss reads the batch as the model takes it: nothing in it is scaled or moved.
     if whole:
         loss = BatchLoss(loss, own)
-        data = loss.pairs(repeatable([data] if is_batch(data) else data), like)
+        data = loss.pairs(data, like)
     labels = Labels(own, nn.CrossEntropyLoss() if loss is None else named_loss(loss), field)
 
     def parted(x: Any, y: Any) -> tuple[Any, Any]:
