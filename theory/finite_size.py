@@ -26,6 +26,7 @@ Extreme eigenvalues of noise are those of the Tracy-Widom law with centre and sc
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -397,8 +398,14 @@ def wishart_edge(
 
 def _tracy_widom(center: Floats, scale: Floats) -> tuple[Floats, Floats]:
     """Mean and standard deviation of a Tracy-Widom variable (beta = 1) with this centre and scale."""
+    mean, sd = _unit()
+    return center + scale * mean, scale * sd
+
+
+@functools.cache
+def _unit() -> tuple[float, float]:
     law = TracyWidom(beta=1)
-    return center + scale * law.mean(), scale * law.var() ** 0.5
+    return law.mean(), law.var() ** 0.5
 
 
 def _change(t: float) -> tuple[float, float]:
