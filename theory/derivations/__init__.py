@@ -22,21 +22,17 @@ from functools import cache
 from typing import Any
 
 from theory.derivations import descent, spectra, wide, zone
-from theory.derivations._symbolic import DERIVED, Derivation, at, derived, equation, latex, require_zero, sp
+from theory.derivations._symbolic import Derivation, at, derived, equation, latex, require_zero, sp
 
 __all__ = [
     "Derivation",
     "collapse_limit_equal",
     "collapse_limit_weighted",
-    "descent",
     "every_derivation",
     "excess_of_expectation",
     "gamma_squared_equal",
     "gamma_squared_of_moments",
     "scaling_exponents",
-    "spectra",
-    "wide",
-    "zone",
 ]
 
 
@@ -169,7 +165,8 @@ def collapse_limit_weighted() -> Derivation:
     eps, h, w1, w2, w3 = sp.symbols("varepsilon h W_1 W_2 W_3", positive=True)
     moments = ((1 - eps * w1) ** 2 + eps**2 * w2, (1 - eps * w1) ** 3 + eps**3 * w3)
     general = gamma_squared_of_moments()
-    limit = sp.factor(sp.limit(sp.cancel(at(general, *moments)), eps, 0))
+    exact = sp.cancel(at(general, *moments))
+    limit = sp.factor(sp.limit(exact, eps, 0))
     expression = sp.cancel(limit.subs(w2, h * w1**2))
     equal = collapse_limit_equal()
     require_zero(expression.subs(h, 1 / (equal.symbols[0] - 1)) - equal.expression, "equal weights")
@@ -277,7 +274,47 @@ def every_derivation() -> tuple[Derivation, ...]:
     >>> [d.name for d in every_derivation()][:2]
     ['gamma_squared_of_moments', 'gamma_squared_equal']
     """
-    return tuple(derive() for derive in sorted(DERIVED, key=lambda derive: derive.__module__))
+    return (
+        gamma_squared_of_moments(),
+        gamma_squared_equal(),
+        collapse_limit_equal(),
+        collapse_limit_weighted(),
+        excess_of_expectation(),
+        scaling_exponents(),
+        spectra.wigner_outlier(),
+        spectra.wishart_outlier(),
+        spectra.wishart_threshold(),
+        spectra.information_plus_noise_outlier(),
+        spectra.outlier_gap(),
+        spectra.additive_overlap(),
+        spectra.information_plus_noise_overlap(),
+        spectra.noise_free_spike(),
+        spectra.marchenko_pastur_transform(),
+        spectra.marchenko_pastur_density(),
+        spectra.symmetric_poisson_outlier(),
+        spectra.symmetric_poisson_threshold(),
+        descent.mean_without_replacement(),
+        descent.one_step_rate(),
+        descent.theorem_4_exponent(),
+        descent.heavy_ball_rate(),
+        descent.slowest_nesterov_mode(),
+        wide.arccosine_kernel(),
+        wide.arccosine_slope_kernel(),
+        wide.erf_kernel(),
+        wide.relu_fixed_point(),
+        wide.relu_correlation_map(),
+        wide.critical_relu_kappa(),
+        wide.linear_fluctuations(),
+        wide.linear_lower_constant(),
+        wide.linear_edge(),
+        wide.normalisation_rank(),
+        zone.excess_of_samples(),
+        zone.haar_second_moment(),
+        zone.one_parameter_law(),
+        zone.scale_of_equal_norms(),
+        zone.mean_near_tie(),
+        zone.equal_tail_eigenvalue(),
+    )
 
 
 def _power_of_derivative(alpha: Any, L: Any, order: int) -> Any:

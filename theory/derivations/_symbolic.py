@@ -44,14 +44,9 @@ class Derivation:
 sp: Any = Later("sympy")  # importing it takes longer than all else here
 
 
-DERIVED: list[Callable[[], Derivation]] = []
-"""Every derivation, in the order in which the modules are imported."""
-
-
 def derived(derive: Callable[[], Derivation]) -> Callable[[], Derivation]:
-    """Decorates a derivation: it is listed and runs once, and its result has its name."""
-    DERIVED.append(cache(wraps(derive)(lambda: replace(derive(), name=derive.__name__))))
-    return DERIVED[-1]
+    """Decorates a derivation: it runs once, and its result has its name."""
+    return cache(wraps(derive)(lambda: replace(derive(), name=derive.__name__)))
 
 
 def at(found: Derivation, *values: Any) -> Any:
