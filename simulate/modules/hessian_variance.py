@@ -374,9 +374,8 @@ def _tangents(objective: Objective, inputs: Any) -> tuple[Tensor, Tensor, Tensor
 def _forms_by_parameters(objective: Objective, batch: Batch, pairs: Pairs, full: bool) -> Tensor:
     outer, found = outer_of(objective, batch), list[Tensor]()
 
-    def needed(
-        inputs: Any,
-    ) -> int:  # by the graph of the second derivatives, without the parameters themselves
+    def needed(inputs: Any) -> int:
+        # the graph of the second derivatives, without the parameters themselves
         size = bytes_held(lambda: _tangents(objective, inputs))
         return max(3 * size - 3 * sum(leaf.nbytes for leaf in objective.leaves), 1)
 
