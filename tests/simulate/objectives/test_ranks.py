@@ -1,7 +1,5 @@
 """Processes that share the samples measure what one process measures of all, each the same; or all are told why not."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,13 @@ from tests.simulate.objectives import processes
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    return processes.in_two_processes(tmp_path_factory.mktemp("two"), processes.all_cases)
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Any]]:
+    return processes.in_two_processes(tmp_path_factory.mktemp("two"))
+
+
+@pytest.fixture
+def found(ran: tuple[str, list[Any]]) -> list[Any]:
+    return ran[1]
 
 
 @pytest.mark.slow
@@ -102,22 +105,7 @@ def test_a_group_of_one_process_is_that_process_and_takes_the_module_itself(tmp_
                 Objective(model, (x, y), loss)
 
 
-ENDING = """
-import threading, time
-from torch import distributed
-from simulate.objectives.ranks import Ranks
-
-distributed.init_process_group("gloo", "file://{meeting}", rank=0, world_size=1)
-group = distributed.group.WORLD
-Ranks(group).gathered("a word", "here")
-distributed.destroy_process_group()
-threading.Thread(target=lambda: (time.sleep(0.01), print("it got its turn")), daemon=True).start()
-"""
-
-
 @pytest.mark.slow
-def test_a_thread_of_a_group_has_its_turn_before_python_ends(tmp_path: Path) -> None:
+def test_a_thread_of_a_group_has_its_turn_before_python_ends(ran: tuple[str, list[Any]]) -> None:
     """One that comes later, to let go of the tensors of the last exchange, aborts the process with its work done."""
-    words = [sys.executable, "-c", ENDING.format(meeting=tmp_path / "meeting")]
-    ran = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert ran.stdout == "it got its turn\n"
+    assert ran[0] == "it got its turn\n"
