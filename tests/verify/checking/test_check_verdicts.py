@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from concurrent.futures import Executor
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,9 @@ import torch
 from hypothesis import strategies as st
 from scipy import stats
 
-from simulate.monte_carlo import BLOCK, Point, stream
+from simulate.monte_carlo import BLOCK, Point, SerialExecutor, stream
 from tests.verify.checking.simulators import constant, harmonic, largest, logarithm, many_largest, normal
+from verify import checking
 from verify.checking import FIXED, check
 from verify.judging import judge as judging
 from verify.model import Verdict
@@ -122,7 +125,10 @@ def test_a_block_is_one_call() -> None:
 
 
 @pytest.mark.slow
-def test_workers_change_nothing() -> None:
+def test_workers_change_nothing(two_workers: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        checking, "open_executor", lambda n: nullcontext(two_workers if n == 2 else SerialExecutor())
+    )
     alone, shared = (
         check(harmonic, largest, POINTS[:1], margin=0.2, workers=workers, seed=3).to_dict()
         for workers in (1, 2)
