@@ -15,20 +15,15 @@ from tests.simulate.objectives import processes
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Any]]:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return processes.in_two_processes(tmp_path_factory.mktemp("two"))
-
-
-@pytest.fixture
-def found(ran: tuple[str, list[Any]]) -> list[Any]:
-    return ran[1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", processes.SHARDS)
-def test_two_processes_measure_what_one_does(case: str, found: list[Any]) -> None:
+def test_two_processes_measure_what_one_does(case: str, ran: Any) -> None:
     """By samples, neither by processes, by batches nor by rows; and each has the same to the last bit."""
-    first, second = (each[case] for each in found)
+    first, second = (each[case] for each in ran[1])
     for name, number in processes.measured(processes.objective(case)).items():
         assert np.array_equal(np.asarray(first[name]), np.asarray(second[name])), name
         if isinstance(number, str | int | bool):  # no matter of rounding
@@ -70,8 +65,8 @@ REFUSED = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_one_process_cannot_do_ends_all(what: str, found: list[Any]) -> None:
-    for told, expected in zip((each["refused"].get(what, "") for each in found), REFUSED[what], strict=True):
+def test_what_one_process_cannot_do_ends_all(what: str, ran: Any) -> None:
+    for told, expected in zip((each["refused"].get(what, "") for each in ran[1]), REFUSED[what], strict=True):
         assert told.startswith(expected) and "\n" not in told
 
 
@@ -106,6 +101,6 @@ def test_a_group_of_one_process_is_that_process_and_takes_the_module_itself(tmp_
 
 
 @pytest.mark.slow
-def test_a_thread_of_a_group_has_its_turn_before_python_ends(ran: tuple[str, list[Any]]) -> None:
+def test_a_thread_of_a_group_has_its_turn_before_python_ends(ran: Any) -> None:
     """One that comes later, to let go of the tensors of the last exchange, aborts the process with its work done."""
     assert ran[0] == "it got its turn\n"
