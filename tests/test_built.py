@@ -117,7 +117,7 @@ def test_an_installed_wheel_judges_its_claims_by_pytest(tmp_path: Path) -> None:
     others = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
     (site / "others.pth").write_text("\n".join(others), encoding="utf-8")
     (tmp_path / "empty").mkdir()
-    words = ["-m", "pytest", "--pyargs", "verify", "--claim", "karakida2019/gram", "--workers", "1"]
+    words = ["-m", "pytest", "--pyargs", "verify", "--claim", "edge/oscillation", "--workers", "1"]
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PYTHON"))
     }

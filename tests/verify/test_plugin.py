@@ -154,10 +154,13 @@ def test_it_runs_from_anywhere_as_from_an_installed_package(
     """And a checkout loads it by itself."""
     monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
     pytester.makeconftest("""
+        import contextlib
         import pytest
-
+        from simulate.monte_carlo import blocks
         from tests.verify import toy_claims
+        from verify.running import identities
 
+        blocks.one_thread = identities.one_thread = contextlib.nullcontext  # torch takes seconds to load
         toy_claims.replace_all(pytest.MonkeyPatch(), toy_claims.RIGHT, toy_claims.EXACT)
     """)
 

@@ -1,15 +1,19 @@
 """Measurements by the processes of a group, each of its samples, and by one process of all samples."""
 
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.random import default_rng
 from torch import Tensor, distributed, nn
-from torch.multiprocessing.spawn import spawn
+from torch.multiprocessing.spawn import start_processes
 
 from simulate import operators, spectra
 from simulate.eigenvalues import extremes
@@ -19,6 +23,7 @@ from simulate.modules.empirical_kernel import kernel_of
 from simulate.modules.projected import projected
 from simulate.modules.sample_directions import SampleDirections, sample_directions
 from simulate.objectives import Objective
+from simulate.objectives.ranks import Ranks
 from tests.simulate.objectives.losses import network
 
 SHARDS = {
@@ -96,17 +101,20 @@ def measured(of: Objective) -> dict[str, Any]:
     }
 
 
-def in_two_processes(folder: Path, work: Callable[[int], Any]) -> list[Any]:
-    """Return the results of a function of the rank in two processes."""
-    spawn(_one, (str(folder), work), nprocs=2)
-    return [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(2)]
+def in_two_processes(folder: Path) -> tuple[str, list[Any]]:
+    """Return the results of `all_cases` in two processes, and before them what the one prints that they fork off.
+
+    It has loaded the libraries, and in the end has a group of its own.
+    """
+    words = [sys.executable, "-m", __name__, folder]
+    ran = subprocess.run(words, check=True, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE, text=True)
+    return ran.stdout, [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(2)]
 
 
-def _one(rank: int, folder: str, work: Callable[[int], Any]) -> None:
+def _one(rank: int, folder: str) -> None:
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", f"file://{folder}/meeting", rank=rank, world_size=2)
-    found = work(rank)
-    torch.save(found, Path(folder) / f"{rank}.pt")
+    torch.save(all_cases(rank), Path(folder) / f"{rank}.pt")
     distributed.destroy_process_group()
 
 
@@ -197,8 +205,15 @@ def _with_others(rank: int, *, buffers: bool = False) -> Objective:
 @contextmanager
 def group_of_one(folder: Path) -> Iterator[Any]:
     """Run within a group of this process only."""
-    distributed.init_process_group("gloo", f"file://{folder}/meeting", rank=0, world_size=1)
+    distributed.init_process_group("gloo", f"file://{folder}/alone", rank=0, world_size=1)
     try:
         yield distributed.group.WORLD
     finally:
         distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    start_processes(_one, (sys.argv[1],), nprocs=2, start_method="fork")
+    with group_of_one(Path(sys.argv[1])) as group:
+        Ranks(group).gathered("a word", "here")
+    Thread(target=lambda: (time.sleep(0.1), print("it got its turn")), daemon=True).start()

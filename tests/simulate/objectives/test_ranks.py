@@ -1,7 +1,5 @@
 """Processes that share the samples measure what one process measures of all, each the same; or all are told why not."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +15,15 @@ from tests.simulate.objectives import processes
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    return processes.in_two_processes(tmp_path_factory.mktemp("two"), processes.all_cases)
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return processes.in_two_processes(tmp_path_factory.mktemp("two"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", processes.SHARDS)
-def test_two_processes_measure_what_one_does(case: str, found: list[Any]) -> None:
+def test_two_processes_measure_what_one_does(case: str, ran: Any) -> None:
     """By samples, neither by processes, by batches nor by rows; and each has the same to the last bit."""
-    first, second = (each[case] for each in found)
+    first, second = (each[case] for each in ran[1])
     for name, number in processes.measured(processes.objective(case)).items():
         assert np.array_equal(np.asarray(first[name]), np.asarray(second[name])), name
         if isinstance(number, str | int | bool):  # no matter of rounding
@@ -67,8 +65,8 @@ REFUSED = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_one_process_cannot_do_ends_all(what: str, found: list[Any]) -> None:
-    for told, expected in zip((each["refused"].get(what, "") for each in found), REFUSED[what], strict=True):
+def test_what_one_process_cannot_do_ends_all(what: str, ran: Any) -> None:
+    for told, expected in zip((each["refused"].get(what, "") for each in ran[1]), REFUSED[what], strict=True):
         assert told.startswith(expected) and "\n" not in told
 
 
@@ -102,22 +100,7 @@ def test_a_group_of_one_process_is_that_process_and_takes_the_module_itself(tmp_
                 Objective(model, (x, y), loss)
 
 
-ENDING = """
-import threading, time
-from torch import distributed
-from simulate.objectives.ranks import Ranks
-
-distributed.init_process_group("gloo", "file://{meeting}", rank=0, world_size=1)
-group = distributed.group.WORLD
-Ranks(group).gathered("a word", "here")
-distributed.destroy_process_group()
-threading.Thread(target=lambda: (time.sleep(0.01), print("it got its turn")), daemon=True).start()
-"""
-
-
 @pytest.mark.slow
-def test_a_thread_of_a_group_has_its_turn_before_python_ends(tmp_path: Path) -> None:
+def test_a_thread_of_a_group_has_its_turn_before_python_ends(ran: Any) -> None:
     """One that comes later, to let go of the tensors of the last exchange, aborts the process with its work done."""
-    words = [sys.executable, "-c", ENDING.format(meeting=tmp_path / "meeting")]
-    ran = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert ran.stdout == "it got its turn\n"
+    assert ran[0] == "it got its turn\n"

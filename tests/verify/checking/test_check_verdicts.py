@@ -2,6 +2,9 @@
 
 import subprocess
 import sys
+from concurrent.futures import Executor
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ from scipy import stats
 
 from simulate.monte_carlo import BLOCK, Point, stream
 from tests.verify.checking.simulators import constant, harmonic, largest, logarithm, many_largest, normal
+from verify import checking
 from verify.checking import FIXED, check
 from verify.judging import judge as judging
 from verify.model import Verdict
@@ -122,12 +126,11 @@ def test_a_block_is_one_call() -> None:
 
 
 @pytest.mark.slow
-def test_workers_change_nothing() -> None:
-    alone, shared = (
-        check(harmonic, largest, POINTS[:1], margin=0.2, workers=workers, seed=3).to_dict()
-        for workers in (1, 2)
-    )
-    assert alone == shared
+def test_workers_change_nothing(two_workers: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = partial(check, harmonic, largest, POINTS[:1], margin=0.2, seed=3)
+    alone = asked(workers=1).to_dict()
+    monkeypatch.setattr(checking, "open_executor", lambda _: nullcontext(two_workers))
+    assert alone == asked(workers=2).to_dict()
 
 
 def test_the_suite_and_check_share_one_engine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,7 +91,7 @@ ENDS = {
 """What no results can come of, and the line."""
 
 DRIVER = textwrap.dedent("""
-    import atexit, contextlib, json, os, signal, sys
+    import atexit, contextlib, gc, json, os, signal, sys
     import pytest
     import rich.progress, torch.fx.experimental.symbolic_shapes  # found late, which takes each child a second
     import torch._dynamo, simulate.data, verify.practice.plan, verify.page.terminal, verify.page.report
@@ -129,6 +129,7 @@ DRIVER = textwrap.dedent("""
             sys.stdout.flush()
         os._exit(status)  # taking the interpreter apart, as sys.exit goes on to, takes longer than all else
 
+    gc.freeze()  # or each child would look through all that there is as it ends
     while line := sys.stdin.readline():
         process = os.fork()
         if process == 0:

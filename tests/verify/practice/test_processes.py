@@ -2,18 +2,19 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 from torch import distributed, nn
+from torch.distributed import run
 
-from tests.simulate.objectives.processes import in_two_processes
+from tests.verify.command_line import ROOT
 from verify import cli
 from verify.practice.loading import problem
 from verify.practice.plan import plan_problem
@@ -37,33 +38,63 @@ COMMANDS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _own() -> None:
-    Path("my_net.py").write_text(SOURCE)
-    np.savez("data.npz", x_train=np.random.default_rng(0).standard_normal((15, 4)), y_train=np.arange(15) % 2)
+RANK = """
+import os, runpy, sys
+from functools import partial
+import torch
+from torch import distributed
+from tests.verify.practice.test_processes import COMMANDS, _failing_plan, _normed_plan
+
+begin, rank = distributed.init_process_group, int(os.environ["RANK"])
+for name, words in COMMANDS.items():
+    os.dup2(os.open(f"{name}.{rank}", os.O_WRONLY | os.O_CREAT), 1)
+    sys.argv = ["losscurv", *words, "--output", name]
+    try:
+        runpy.run_module("verify.cli", run_name="__main__")
+    except SystemExit as end:
+        assert end.code == 0
+    # addresses of the last meeting are still in the store
+    store = distributed.PrefixStore(name, distributed.TCPStore("localhost", int(os.environ["MASTER_PORT"])))
+    distributed.init_process_group = partial(begin, store=store, rank=rank, world_size=2)
+distributed.init_process_group("gloo")
+torch.save(_normed_plan(distributed.group.WORLD), f"{rank}.pt")
+torch.save(_failing_plan(rank), f"{rank} told.pt")
+distributed.destroy_process_group()
+"""
+"""All that two processes run, one after the other: each start would load the libraries anew."""
 
 
-@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder in which both have run."""
+    folder = tmp_path_factory.mktemp("together")
+    (folder / "my_net.py").write_text(SOURCE)
+    (folder / "rank.py").write_text(RANK)
+    x = np.random.default_rng(0).standard_normal((15, 4))
+    np.savez(folder / "data.npz", x_train=x, y_train=np.arange(15) % 2)
+    words = ["--standalone", "--nproc-per-node", "2", "rank.py"]
+    with (
+        mock.patch.dict(os.environ, PYTHONPATH=str(ROOT), OMP_NUM_THREADS="1"),
+        pytest.MonkeyPatch.context() as patch,
+        ThreadPoolExecutor() as thread,  # in the main one it would keep the signals
+    ):
+        patch.chdir(folder)
+        thread.submit(run.main, words).result()
+    return folder
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_two_processes_print_and_write_what_one_does(
-    words: list[str], capfd: pytest.CaptureFixture[str]
+    name: str, together: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seven samples in one and eight in the other; numbers within 1e-6, words the same."""
-    assert cli.main([*words, "--output", "one"]) == 0
+    monkeypatch.chdir(together)
+    assert cli.main([*COMMANDS[name], "--output", "one " + name]) == 0
     alone = json.loads(capfd.readouterr().out)
-    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    root = str(Path(cli.__file__).parents[1])
-    done = subprocess.run(
-        [*run, "-m", "verify.cli", *words, "--output", "two"],
-        env={**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
-    assert done.returncode == 0, done.stderr
-    together = json.loads(done.stdout)  # of one process alone
-    assert _names("two") == _names("one")
-    _require_alike(alone, together)
+    assert Path(name + ".1").read_text() == ""
+    assert _names(name) == _names("one " + name)
+    _require_alike(alone, json.loads(Path(name + ".0").read_text()))
 
 
 class _Failing(nn.Linear):
@@ -100,25 +131,13 @@ def _failing_plan(rank: int) -> str:
     return "nothing"
 
 
-def _both(rank: int) -> tuple[dict[str, Any], str]:
-    return _normed_plan(distributed.group.WORLD), _failing_plan(rank)
+def test_batch_statistics_are_those_of_one_process(together: Path) -> None:
+    for rank in range(2):
+        _require_alike(_normed_plan(), torch.load(together / f"{rank}.pt"))
 
 
-@pytest.fixture(scope="module")
-def planned(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[dict[str, Any], str]]:
-    """Return what each of two processes, started once, makes of both plans."""
-    return in_two_processes(tmp_path_factory.mktemp("plans"), _both)
-
-
-def test_batch_statistics_are_those_of_one_process(planned: list[tuple[dict[str, Any], str]]) -> None:
-    for made, _ in planned:
-        _require_alike(_normed_plan(), made)
-
-
-def test_a_plan_that_fails_in_one_process_ends_in_all_with_its_words(
-    planned: list[tuple[dict[str, Any], str]],
-) -> None:
-    (_, first), (_, second) = planned
+def test_a_plan_that_fails_in_one_process_ends_in_all_with_its_words(together: Path) -> None:
+    first, second = (torch.load(together / f"{rank} told.pt") for rank in range(2))
     assert first.startswith("ValueError: process 1 of 2: model and loss cannot train on batches of 3 samples")
     assert second.startswith("ValueError: model and loss cannot train on batches of 3 samples")
 
