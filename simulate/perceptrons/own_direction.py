@@ -268,8 +268,12 @@ def _lanczos(product: Product, start: Tensor, steps: int, tolerance: float) -> T
         chain = next(growing)
         step = chain.diagonal.shape[1]
         if step == steps or step % 8 == 0:  # a test of all matrices costs as much as some steps
+            # a chain that ended early has nodes without a vector, which must not be the largest
+            spent = functional.pad(chain.off_diagonal[:, :-1] == 0, (1, 0))
+            below = 1 + 2 * chain.diagonal.abs().amax(1, keepdim=True)
             # only the lower triangle is read
-            lower = torch.diag_embed(chain.diagonal) + torch.diag_embed(chain.off_diagonal[:, :-1], -1)
+            lower = torch.diag_embed(chain.diagonal - spent * below)
+            lower += torch.diag_embed(chain.off_diagonal[:, :-1], -1)
             every, vectors = torch.linalg.eigh(lower)
             values, inner = every[:, -1], vectors[:, :, -1]
             residuals = chain.off_diagonal[:, -1] * inner[:, -1].abs()

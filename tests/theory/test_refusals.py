@@ -310,7 +310,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
         r"of shape \(2,\)": {"noise": [1.0, 2.0, 3.0]},
         "a vector": {"gradient": 0.3},
         r"of shape \(2, 2\)": {"hessian": np.eye(3)},
-        "symmetric": {"hessian": [[1.0, 1.0], [0.0, 1.0]]},
+        "symmetric": {"hessian": [[1e12, 1.0], [0.5, 1e12]]},
         "such that the mean": {"hessian": -np.eye(2)},
     },
     "learning_rates.adam.surge_scale": {"of positive trace and": {"hessian": np.eye(2)}},

@@ -93,6 +93,11 @@ def test_lanczos_finds_what_decompositions_find(
     assert (pairs.residuals <= 1e-9 * pairs.values).all()
 
 
+def test_a_multiple_of_the_identity_has_a_unit_vector() -> None:
+    found = own_direction.top_pairs(-2.0 * torch.eye(9, dtype=torch.float64)[None])
+    assert_allclose([found.values[0], found.vectors.norm()], [-2, 1])
+
+
 def test_partitions_hold_every_sample_once() -> None:
     found = own_direction.partitions(default_rng(0), 12, 3, 6)
     assert found.shape == (8, 3)
