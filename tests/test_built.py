@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import losscurv
+from tests.interpreters import fresh
 from verify.running import commits
 
 ROOT = Path(__file__).parents[1]
@@ -96,15 +97,9 @@ def test_digits_are_read_from_an_archive(tmp_path: Path) -> None:
                 archive.write(file, file.relative_to(ROOT))
     program = "import simulate.data; print(simulate.data.__file__, len(simulate.data.digits()))"
 
-    run = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "all.zip")},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert run.stdout.split() == [str(tmp_path / "all.zip/simulate/data/__init__.py"), "1797"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "all.zip")}
+    found = fresh(program, cwd=tmp_path, env=env).split()
+    assert found == [str(tmp_path / "all.zip/simulate/data/__init__.py"), "1797"]
 
 
 def test_an_installed_wheel_judges_its_claims_by_pytest(tmp_path: Path) -> None:

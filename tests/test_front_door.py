@@ -2,8 +2,6 @@
 
 import ast
 import pydoc
-import subprocess
-import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +15,7 @@ import losscurv
 import simulate
 import theory
 from simulate import operators
+from tests.interpreters import fresh
 from tests.refusals import refusal
 
 
@@ -70,7 +69,7 @@ def test_nothing_is_loaded_before_it_is_asked_for() -> None:
         "assert losscurv.theory.rmt.Semicircle(sigma=1.0).edges == (-2.0, 2.0)\n"
         "assert 'torch' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    fresh(program)
 
 
 FRESH = """
@@ -116,8 +115,7 @@ def test_what_stands_for_a_module_is_that_module_to_all_who_use_it() -> None:
 
     And one that eight threads ask for at once is loaded once for all of them.
     """
-    ran = subprocess.run([sys.executable, "-c", FRESH + THREADS], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
+    fresh(FRESH + THREADS)
 
 
 # --- first calls of a new user ------------------------------------------------------------------------------------

@@ -1,13 +1,12 @@
 """Quick answers stay quick: what a theorist or a shell asks for loads neither torch nor other heavy packages."""
 
 import pkgutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import theory
+from tests.interpreters import fresh
 from verify.claims import registry
 
 HEAVY = [
@@ -34,17 +33,14 @@ COMMANDS = (
 )
 
 
-def fresh(program: str) -> list[str]:
-    """Run this program in a new interpreter and return what it prints."""
-    words = [sys.executable, "-c", program]
-    run = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
-    return run.stdout.splitlines()
-
-
 def heavy_after(*programs: str) -> list[set[str]]:
     """Which heavy packages a fresh interpreter holds after each of the programs, whatever those print."""
     told = f"\nimport sys; print('\\nheld', *(m for m in {HEAVY!r} if m in sys.modules))\n"
-    held = [line.split() for line in fresh(told.join([*programs, ""])) if line.split()[:1] == ["held"]]
+    held = [
+        line.split()
+        for line in fresh(told.join([*programs, ""])).splitlines()
+        if line.split()[:1] == ["held"]
+    ]
     assert len(held) == len(programs)
     return [set(line[1:]) for line in held]
 
@@ -75,7 +71,7 @@ def test_a_named_claim_loads_its_paper_alone(tmp_path: Path, monkeypatch: pytest
     """Other papers contribute their names only; modules of a paper hold its claims."""
     monkeypatch.chdir(tmp_path)
     judged = command("report --claim edge/oscillation --workers 1")
-    loaded = fresh(f"{judged}\nimport sys; print(*sys.modules)")[-1].split()
+    loaded = fresh(f"{judged}\nimport sys; print(*sys.modules)").splitlines()[-1].split()
     rooms = {
         name.split(".")[2] for name in loaded if name.startswith("verify.claims.") and name.count(".") > 2
     }

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from simulate.modules.sample_directions import sample_directions
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton, hessian
 from simulate.spectra import density, trace
+from tests.interpreters import fresh
 
 NEWER = hasattr(torch._C, "_get_fp32_precision_getter")
 
@@ -110,11 +109,8 @@ for name, code in json.load(sys.stdin).items():
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes here do not fork")
 def test_switches_are_off_within_and_as_found_after() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", LOOK],
-        input=json.dumps(STATES), capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3],
-    )  # fmt: skip
-    told = dict(json.loads(line) for line in ran.stdout.splitlines())
+    said = fresh(LOOK, input=json.dumps(STATES), cwd=Path(__file__).parents[3])
+    told = dict(json.loads(line) for line in said.splitlines())
     off = ("convolutions off, as of old", "all in full")
     assert told == {name: [name not in off, [False] * len(told[name][1]), True] for name in STATES}
 

@@ -6,7 +6,6 @@ import math
 import os
 import pickle
 import platform
-import subprocess
 import sys
 from collections.abc import Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -22,6 +21,7 @@ from threadpoolctl import threadpool_info
 from simulate import monte_carlo
 from simulate.matrices import ensembles
 from simulate.monte_carlo import BLOCK, Block, Point, SerialExecutor, run_block
+from tests.interpreters import fresh
 
 POINT = Point(dim=30, spike=1.7)
 
@@ -196,8 +196,7 @@ with one_thread():
     print({pool["num_threads"] for pool in threadpoolctl.threadpool_info()})
 """
     free = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
-    done = subprocess.run([sys.executable, "-c", script], env=free, capture_output=True, text=True)
-    assert done.stdout.strip() == "{1}", done.stderr
+    assert fresh(script, env=free).strip() == "{1}"
 
 
 # --- executors

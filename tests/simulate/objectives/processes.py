@@ -107,8 +107,8 @@ def in_two_processes(folder: Path) -> tuple[str, list[Any]]:
     It has loaded the libraries, and in the end has a group of its own.
     """
     words = [sys.executable, "-m", __name__, folder]
-    ran = subprocess.run(words, check=True, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE, text=True)
-    return ran.stdout, [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(2)]
+    said = subprocess.check_output(words, cwd=Path(__file__).parents[3], text=True)
+    return said, [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(2)]
 
 
 def _one(rank: int, folder: str) -> None:

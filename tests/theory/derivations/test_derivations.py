@@ -1,8 +1,6 @@
 """The symbolic results, lambdified, against the numeric functions and against dense matrices."""
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ import sympy
 from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
+from tests.interpreters import fresh
 from theory import (
     batch_hessian,
     criticality,
@@ -164,9 +163,7 @@ def test_import_leaves_sympy_alone() -> None:
     code = (
         "import sys, theory.derivations, theory.softmax, theory.gauss_newton; print('sympy' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert done.stdout.strip() == "False"
+    assert fresh(code).strip() == "False"
 
 
 SIGMA, BETA = 0.7, np.array([0.13, 1.0, 3.7, 40.0])

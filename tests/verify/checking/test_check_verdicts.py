@@ -1,7 +1,5 @@
 """Verdicts of `check`: agrees if a formula is right, disagrees if it is wrong, for every kind."""
 
-import subprocess
-import sys
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from functools import partial
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from simulate.monte_carlo import BLOCK, Point, stream
+from tests.interpreters import fresh
 from tests.verify.checking.simulators import constant, harmonic, largest, logarithm, many_largest, normal
 from verify import checking
 from verify.checking import FIXED, check
@@ -189,7 +188,7 @@ def test_torch_is_not_loaded_for_a_check() -> None:
         "assert check(lambda: 1.0, lambda rng: rng.normal(1.0, 0.1), margin=0.1).agrees\n"
         "assert not {'torch', 'matplotlib', 'hypothesis', 'pandas'} & set(sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    fresh(program)
 
 
 def test_a_corner_where_nothing_is_random_is_undecided_if_hypothesis_draws_it() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import verify
+from tests.interpreters import fresh
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +61,7 @@ def test_loading_the_plugin_loads_nothing_but_pytest() -> None:
         "import pytest, sys\nbefore = set(sys.modules)\nimport losscurv_pytest\n"
         "assert set(sys.modules) - before == {'losscurv_pytest'}, set(sys.modules) - before\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    fresh(program)
 
 
 def test_fixtures_of_a_class_and_examples_of_hypothesis_may_use_it(session: Session) -> None:

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,52 +89,52 @@ ENDS = {
 }
 """What no results can come of, and the line."""
 
-DRIVER = textwrap.dedent("""
-    import atexit, contextlib, gc, json, os, signal, sys
-    import pytest
-    import rich.progress, torch.fx.experimental.symbolic_shapes  # found late, which takes each child a second
-    import torch._dynamo, simulate.data, verify.practice.plan, verify.page.terminal, verify.page.report
-    from tests.verify import toy_claims
-    from verify import cli
-    from verify.claims import registry
-    from verify.page import report
-    from verify.practice import measure
-    from verify.practice.measure import pages
-    from verify.practice.plan import pages as plan_pages
+DRIVER = """
+import atexit, contextlib, gc, json, os, signal, sys
+import pytest
+import rich.progress, torch.fx.experimental.symbolic_shapes  # found late, which takes each child a second
+import torch._dynamo, simulate.data, verify.practice.plan, verify.page.terminal, verify.page.report
+from tests.verify import toy_claims
+from verify import cli
+from verify.claims import registry
+from verify.page import report
+from verify.practice import measure
+from verify.practice.measure import pages
+from verify.practice.plan import pages as plan_pages
 
-    measure.VARIANCE_PROBES = 2
-    pages.measurement_page = plan_pages.plan_page = lambda found: "a page"  # drawing takes longer than all else
-    plan_pages.plots.save_figure = lambda *words: []
-    report.documents = lambda *words: {"report.html": "a page"}
-    report.paper_pages.beside = lambda *words: {}
-    registry.inventory()  # loads all claims, of which a report tells; to judge one takes milliseconds
-    toy_claims.replace_all(pytest.MonkeyPatch(), toy_claims.RIGHT)
+measure.VARIANCE_PROBES = 2
+pages.measurement_page = plan_pages.plan_page = lambda found: "a page"  # drawing takes longer than all else
+plan_pages.plots.save_figure = lambda *words: []
+report.documents = lambda *words: {"report.html": "a page"}
+report.paper_pages.beside = lambda *words: {}
+registry.inventory()  # loads all claims, of which a report tells; to judge one takes milliseconds
+toy_claims.replace_all(pytest.MonkeyPatch(), toy_claims.RIGHT)
 
-    def child(folder, words, err):
-        signal.alarm(300)
-        os.chdir(folder)
-        read, unheard = os.pipe()
-        os.close(read)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(os.open("out", os.O_WRONLY | os.O_CREAT), 1)
-        os.dup2(unheard if err == "pipe" else os.open(err, os.O_WRONLY | os.O_CREAT), 2)
-        os.close(unheard)
-        sys.argv = ["losscurv", *words]
-        status = cli.main()
-        if err != "err":
-            sys.exit(status)
-        atexit._run_exitfuncs()
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-        os._exit(status)  # taking the interpreter apart, as sys.exit goes on to, takes longer than all else
+def child(folder, words, err):
+    signal.alarm(300)
+    os.chdir(folder)
+    read, unheard = os.pipe()
+    os.close(read)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(os.open("out", os.O_WRONLY | os.O_CREAT), 1)
+    os.dup2(unheard if err == "pipe" else os.open(err, os.O_WRONLY | os.O_CREAT), 2)
+    os.close(unheard)
+    sys.argv = ["losscurv", *words]
+    status = cli.main()
+    if err != "err":
+        sys.exit(status)
+    atexit._run_exitfuncs()
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+    os._exit(status)  # taking the interpreter apart, as sys.exit goes on to, takes longer than all else
 
-    gc.freeze()  # or each child would look through all that there is as it ends
-    while line := sys.stdin.readline():
-        process = os.fork()
-        if process == 0:
-            child(*json.loads(line))
-        print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
-""")
+gc.freeze()  # or each child would look through all that there is as it ends
+while line := sys.stdin.readline():
+    process = os.fork()
+    if process == 0:
+        child(*json.loads(line))
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+"""
 
 
 class Ended(NamedTuple):

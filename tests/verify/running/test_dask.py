@@ -40,9 +40,6 @@ def address() -> Iterator[str]:
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
-            processes=True,
-            protocol="tcp",
-            host="127.0.0.1",
             dashboard_address=None,
         ) as cluster,
     ):

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from concurrent.futures import Executor, Future
 from pathlib import Path
@@ -30,42 +29,42 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
-DRIVER = textwrap.dedent("""
-    import dataclasses, json, sys, time
-    from pathlib import Path
-    import numpy as np
-    from simulate.monte_carlo import BLOCK, BlockResult, Point, SerialExecutor, stream
-    from tests.verify.toy_claims import TIGHT
-    from verify.running import pump
-    from verify.running.engine import Session
-    from verify.running.settings import Settings
-    from verify.running.store import Store
+DRIVER = """
+import dataclasses, json, sys, time
+from pathlib import Path
+import numpy as np
+from simulate.monte_carlo import BLOCK, BlockResult, Point, SerialExecutor, stream
+from tests.verify.toy_claims import TIGHT
+from verify.running import pump
+from verify.running.engine import Session
+from verify.running.settings import Settings
+from verify.running.store import Store
 
-    def slow(block, point):
-        "A name only: `drawn` stands in for what would call it."
+def slow(block, point):
+    "A name only: `drawn` stands in for what would call it."
 
-    def drawn(simulate, *, experiment, point, seed, index, device, counted):
-        # without the threads of torch, which takes seconds to load
-        time.sleep(point.seconds)
-        x = [stream(seed, experiment, point, BLOCK * index + i).random() for i in range(BLOCK)]
-        return BlockResult({"x": np.array(x)}, 0.01)
+def drawn(simulate, *, experiment, point, seed, index, device, counted):
+    # without the threads of torch, which takes seconds to load
+    time.sleep(point.seconds)
+    x = [stream(seed, experiment, point, BLOCK * index + i).random() for i in range(BLOCK)]
+    return BlockResult({"x": np.array(x)}, 0.01)
 
-    pump.run_block = drawn
+pump.run_block = drawn
 
-    def main(folder, seconds):
-        experiment = dataclasses.replace(
-            TIGHT.experiment, simulate=slow, points=(Point(seconds=float(seconds), scale=1.0),), budget=480
-        )
-        claim = dataclasses.replace(TIGHT, experiment=experiment)
-        with Store(Path(folder), lambda line: print(line, file=sys.stderr)) as store:
-            session = Session([claim], Settings(), SerialExecutor(), store=store)
-            print("read", store.replicates, flush=True)
-            (row,) = session.rows(claim)
-            (record,) = session.records()
-            print(json.dumps([row.verdict, record.replicates, record.sha256]))
+def main(folder, seconds):
+    experiment = dataclasses.replace(
+        TIGHT.experiment, simulate=slow, points=(Point(seconds=float(seconds), scale=1.0),), budget=480
+    )
+    claim = dataclasses.replace(TIGHT, experiment=experiment)
+    with Store(Path(folder), lambda line: print(line, file=sys.stderr)) as store:
+        session = Session([claim], Settings(), SerialExecutor(), store=store)
+        print("read", store.replicates, flush=True)
+        (row,) = session.rows(claim)
+        (record,) = session.records()
+        print(json.dumps([row.verdict, record.replicates, record.sha256]))
 
-    main(*sys.argv[1:])
-""")
+main(*sys.argv[1:])
+"""
 
 
 @pytest.fixture

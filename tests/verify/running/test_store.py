@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -166,21 +165,21 @@ def test_what_is_no_store_is_left_as_it_is(
 # --- what cannot be written
 
 
-PROGRAM = textwrap.dedent("""
-    import resource, sys
-    from pathlib import Path
-    from tests.verify.running.stores import RESULT, WHERE
-    from verify.running.store import Store
-    folder, count, limit = Path(sys.argv[1]), *map(int, sys.argv[2:])
+PROGRAM = """
+import resource, sys
+from pathlib import Path
+from tests.verify.running.stores import RESULT, WHERE
+from verify.running.store import Store
+folder, count, limit = Path(sys.argv[1]), *map(int, sys.argv[2:])
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+with Store(folder, print) as store:
+    for index in range(count):
+        store.add(WHERE, index, RESULT)
+    store.begin()
     if limit:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    with Store(folder, print) as store:
-        for index in range(count):
-            store.add(WHERE, index, RESULT)
-        store.begin()
-        if limit:
-            print(store.read(WHERE, count))
-""")
+        print(store.read(WHERE, count))
+"""
 
 
 def writing(folder: Path, count: int, limit: int = 0) -> subprocess.Popen[str]:
