@@ -294,7 +294,7 @@ class _Panels:
         self._filled = np.diff(self._edges, axis=1) > 0
         # a few per cent of a large grid are left
         self._row, at = np.nonzero(self._filled)
-        low, high = (self._edges[self._row, at + side] for side in (0, 1))
+        low, high = self._edges[self._row, [at, at + 1]]
         self._centre = np.flatnonzero((low <= 0) & (high > 0))
         self._half = 0.5 * (high - low)[:, None]
         middle = 0.5 * (low + high)
