@@ -50,6 +50,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """Freeze what is loaded now, because it stays to the end."""
     _keep()
+    # looked at more often, most objects of a plot or a graph are still in use
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

@@ -4,7 +4,6 @@ import ast
 import pkgutil
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from tokenize import EXACT_TOKEN_TYPES, Number
@@ -101,19 +100,12 @@ def size(path: Path) -> float:
         return path.stat().st_size / 8 if path.suffix in TEXTS else 0
     text = path.read_text(encoding="utf-8")
     lines = text.split("\n")
-    for node in statements(ast.parse(text).body):
+    for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Expr(ast.Constant(str()), lineno=first, end_lineno=int(last)):
                 lines[first - 1 : last] = [""] * (last - first + 1)
-    tokens = [token for token in TOKEN.finditer("\n".join(lines)) if token["string"] or token["other"]]
+    tokens = [token for token in TOKEN.finditer("\n".join(lines)) if token.lastgroup]
     return len(tokens) + sum(len(token["string"] or "") for token in tokens) / 8
-
-
-def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    for node in body:
-        yield node
-        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
-            yield from statements(getattr(node, part, []))
 
 
 @pytest.mark.slow
