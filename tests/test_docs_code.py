@@ -86,10 +86,6 @@ def commands(text: str) -> list[list[str]]:
     return [words for part in joined if (words := shlex.split(part, comments=True))]
 
 
-def named(pages: list[Path]) -> list[Any]:
-    return [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in pages]
-
-
 def test_every_block_says_what_it_is() -> None:
     kinds = Counter(block.language for page in PAGES for block in blocks(page))
     assert set(kinds) == {"python", "sh", *SHOWN}
@@ -127,7 +123,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", named([p for p in PAGES if {b.language for b in blocks(p)} & {"python", "sh"}])
+    "page",
+    [p for p in PAGES if {b.language for b in blocks(p)} & {"python", "sh"}],
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
 def test_the_blocks_of_a_page_run(page: Path, desk: dict[str, Any]) -> None:
     for block in blocks(page):

@@ -1,12 +1,12 @@
 """The house: no folder too full to be overseen, no module in a circle, no name for two things."""
 
 import ast
-import io
 import pkgutil
-import tokenize
+import re
 from collections import defaultdict
 from importlib import import_module
 from pathlib import Path
+from tokenize import EXACT_TOKEN_TYPES, Number
 from types import ModuleType
 
 import grimp
@@ -90,25 +90,22 @@ strings, templates and data. A folder that grows by more than 1 % changes its nu
 """
 
 TEXTS = {".csv", ".css", ".html", ".j2", ".js", ".json"}
-BLANK = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.COMMENT}
+SIGNS = "|".join(map(re.escape, sorted(EXACT_TOKEN_TYPES, reverse=True)))
+STRING = r"""(?i:\b[urbf]{1,2})?(?P<mark>'''|\"""|['"])(?:[^\\'"]+|\\.|(?!(?P=mark)).)*(?P=mark)"""
+TOKEN = re.compile(rf"(?s)#[^\n]*|(?P<string>{STRING})|(?P<other>{Number}|\w+|{SIGNS})")
 
 
 def size(path: Path) -> float:
     if path.suffix != ".py":
         return path.stat().st_size / 8 if path.suffix in TEXTS else 0
     text = path.read_text(encoding="utf-8")
-    strings = [
-        node for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-    ]  # fmt: skip
-    docstrings = {
-        line for node in strings for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
-    tokens = [
-        token for token in tokenize.generate_tokens(io.StringIO(text).readline)
-        if token.type not in BLANK and token.string and token.start[0] not in docstrings
-    ]  # fmt: skip
-    return len(tokens) + sum(len(token.string) for token in tokens if token.type == tokenize.STRING) / 8
+    lines = text.split("\n")
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Expr(ast.Constant(str()), lineno=first, end_lineno=int(last)):
+                lines[first - 1 : last] = [""] * (last - first + 1)
+    tokens = [token for token in TOKEN.finditer("\n".join(lines)) if token.lastgroup]
+    return len(tokens) + sum(len(token["string"] or "") for token in tokens) / 8
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import itertools
 import math
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -191,10 +192,15 @@ def _thread_pools(_modules: int) -> Any:
 
 
 def _generator(seed: int, name: str) -> np.random.Generator:
-    words = np.frombuffer(hashlib.sha256(name.encode()).digest(), dtype="<u4")
-    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=words.tolist())))
+    size = max(16, 4 * -(seed.bit_length() // -32))
+    # what numpy makes of the seed and of words of the hash as a spawn key, in half the time
+    words = np.frombuffer(seed.to_bytes(size, "little") + _digest(name), dtype="<u4")
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(words)))
 
 
 def _key(name: str) -> tuple[int, int]:
-    first, second = np.frombuffer(hashlib.sha256(name.encode()).digest()[:8], dtype="<u4").tolist()
-    return first, second
+    return struct.unpack_from("<2I", _digest(name))
+
+
+def _digest(name: str) -> bytes:
+    return hashlib.sha256(name.encode()).digest()

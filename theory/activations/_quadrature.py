@@ -355,9 +355,9 @@ class _Convolution:
     def __init__(self, b: float, d: float, level: int) -> None:
         step, outer, inner = _one_grid(b, d, level)
         _require_few(outer + inner <= _LARGEST // 8, b + d)
-        self._u = step * np.arange(-outer - inner, outer + inner + 1, dtype=np.float64)
-        self.weights = _normal_weights(step / math.sqrt(b) * np.arange(-outer, outer + 1, dtype=np.float64))
-        self._inner = _normal_weights(step / math.sqrt(d) * np.arange(-inner, inner + 1, dtype=np.float64))
+        self._u = step * np.arange(-outer - inner, outer + inner + 1, dtype=float)
+        self.weights = _normal_weights(step / math.sqrt(b) * np.arange(-outer, outer + 1, dtype=float))
+        self._inner = _normal_weights(step / math.sqrt(d) * np.arange(-inner, inner + 1, dtype=float))
 
     def part(self, curve: Integrand) -> Part:
         y = curve.values(self._u)
@@ -416,7 +416,7 @@ def _rule(scale: float, level: int) -> tuple[Floats, Floats]:
     _require_few(scale**2 <= _WIDEST, scale**2)
     step = _step(scale, level)
     n = math.ceil(_radius(level) / step)
-    z = step * np.arange(-n, n + 1, dtype=np.float64)
+    z = step * np.arange(-n, n + 1, dtype=float)
     return z, _normal_weights(z)
 
 
@@ -582,7 +582,7 @@ def _kink_rule(covariance: float, gap: float) -> tuple[Floats, Floats]:
     core = min(1.0, 1 / ratio) if ratio > 0 else 1.0
     step = 0.05
     n = math.ceil(math.asinh(10.0 / core) / step)
-    x = step * np.arange(-n, n + 1, dtype=np.float64)
+    x = step * np.arange(-n, n + 1, dtype=float)
     # sinh spreads the nodes over both scales, that of the kink and 1
     z = core * np.sinh(x)
     weights = step * core * np.cosh(x) * np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)

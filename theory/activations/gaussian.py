@@ -291,12 +291,13 @@ class _Panels:
         self._edges = self._cut(crossings, origin, radius)
         if self._edges.size * order > _LARGEST:
             raise ConvergenceError(f"variance {d:g} is too large for so many kinks")
-        low, high = self._edges[:, :-1], self._edges[:, 1:]
-        self._filled = high > low
-        self._row = np.nonzero(self._filled)[0]
-        self._centre = np.flatnonzero(((low <= 0) & (high > 0))[self._filled])
-        self._half = 0.5 * (high - low)[self._filled][:, None]
-        middle = 0.5 * (low + high)[self._filled]
+        self._filled = np.diff(self._edges, axis=1) > 0
+        # a few per cent of a large grid are left
+        self._row, at = np.nonzero(self._filled)
+        low, high = self._edges[self._row, [at, at + 1]]
+        self._centre = np.flatnonzero((low <= 0) & (high > 0))
+        self._half = 0.5 * (high - low)[:, None]
+        middle = 0.5 * (low + high)
         self._piece = (crossings[self._row] <= middle[:, None]).sum(axis=1)
         x, w = _legendre(order)
         zeta = middle[:, None] + self._half * x
@@ -343,8 +344,9 @@ class _Panels:
         if _PANEL * self._scale > 1:
             apart = 3.0 ** np.arange(0, math.ceil(math.log(2 * radius * self._scale, 3)) + 1) / self._scale
             centres = np.concatenate([origin, crossings], axis=1)[:, :, None]
-            edges += [(centres + sign * apart).reshape(len(origin), -1) for sign in (-1, 1)] + [origin]
-        return np.sort(np.clip(np.concatenate(edges, axis=1), -radius, radius), axis=1)
+            edges += [(centres + np.append(-apart[::-1], apart)).reshape(len(origin), -1), origin]
+        # a few ascending runs, which a stable sort merges
+        return np.sort(np.clip(np.concatenate(edges, axis=1), -radius, radius), axis=1, kind="stable")
 
     def _arguments(self, nodes: _Nodes, kinks: Floats, zeta: Floats) -> Floats:
         """Arguments of the activation, each on its own side of the kinks even where they round to one."""

@@ -182,9 +182,8 @@ def _is_users(name: str, file: str, experiment: str) -> bool:
     if name in ("__main__", "__mp_main__"):
         return name == experiment
     # An installed package of the user counts too if the experiment is in it.
-    if name.partition(".")[0] == experiment.partition(".")[0]:
-        return True
-    return not file.startswith(_installed()) and "site-packages" not in file and "dist-packages" not in file
+    own = name.partition(".")[0] == experiment.partition(".")[0]
+    return own or not (file.startswith(_installed()) or "site-packages" in file or "dist-packages" in file)
 
 
 @cache

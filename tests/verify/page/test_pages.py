@@ -38,6 +38,7 @@ from verify.running.workers import FEW, open_map
 FIRST, LARGEST, ELEMENTS = 700_000, 3_000_000, 20_000
 ACTIVE = {"script", "iframe", "object", "embed", "img", "base", "form", "foreignobject", "animate"}
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
+LOADING = {"src", "srcset", "data", "action", "xlink:href"}
 NOTHING: dict[str, Any] = {
     part: [] for part in ("rows", "runs", "inventory", "planted", "derivations", "observations")
 }
@@ -67,23 +68,16 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         self.tags[tag] += 1
-        self.acting += [tag] if tag in ACTIVE else []
+        self.acting += [tag] * (tag in ACTIVE)
         for name, value in attrs:
             leaves = name.endswith("href") and not re.fullmatch(self.within, value or "", re.DOTALL)
-            self.acting += [f"{tag} {name}={value}"] if leaves or name.startswith("on") else []
+            self.acting += [f"{tag} {name}={value}"] * (leaves or name.startswith("on"))
         self.ids += [values["id"]] if "id" in values else []
         self.links += [(values["href"], values.get("aria-label", ""))] if tag == "a" else []
-        at = (
-            "src",
-            "srcset",
-            "data",
-            "action",
-            "xlink:href",
-            *(["href"] if tag in ("link", "image", "use") else []),
-        )
-        self.resources += [values[name] for name in at if name in values]
+        at = {*LOADING, "href" * (tag in ("link", "image", "use"))}
+        self.resources += [values[name] for name in values if name in at]
         self.headings += [int(tag[1])] if re.fullmatch("h[1-6]", tag) else []
-        self.open += [] if tag in VOID else [tag]
+        self.open += [tag] * (tag not in VOID)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_starttag(tag, attrs)

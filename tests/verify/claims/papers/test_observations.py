@@ -36,11 +36,7 @@ PATCHED = (
     (through_training, "TOLERANCE", 0.3),
 )
 
-LISTED = [
-    pytest.param(o, marks=[pytest.mark.slow] * (o.id in EXPENSIVE), id=o.id)
-    for o in registry.observations()
-    if o.id in SMALLER
-]
+LISTED = [pytest.param(o, id=o.id) for o in registry.observations() if o.id in SMALLER]
 
 
 @pytest.mark.slow
