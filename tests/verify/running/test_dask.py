@@ -1,7 +1,6 @@
 """A Dask cluster gives the scores and verdicts of one process, or says that it has other code."""
 
 import dataclasses
-import multiprocessing
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,18 +27,15 @@ CLAIMS = [claim for claim in PLANTED if claim.id.removeprefix("planted/") in KIN
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Address of a cluster with two workers; its environment variables are removed afterwards.
-
-    Also those that follow dead ones are forked off a process that has loaded the libraries, and has done no more.
-    """
-    multiprocessing.set_forkserver_preload(["distributed", "torch", "scipy.linalg", __name__])
+    """Address of a cluster with two workers; its environment variables are removed afterwards."""
     with (
         mock.patch.dict(os.environ),
-        distributed.utils.dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
-        mock.patch.object(distributed.utils, "_forkserver_preload_set", True),
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
+            processes=True,
+            protocol="tcp",
+            host="127.0.0.1",
             dashboard_address=None,
         ) as cluster,
     ):
