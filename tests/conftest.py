@@ -20,7 +20,7 @@ draws.load()
 
 if sys.platform == "linux":
     for option in (-3, -1):  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD
-        # memory that is given back to the system comes again page by page, a tenth of the time of large arrays
+        # keep freed memory: to get it from the system again takes a tenth of the time of large arrays
         ctypes.CDLL(None).mallopt(option, 1 << 28)
 
 
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """Freeze what is loaded now, because it stays to the end."""
     _keep()
-    # looked at more often, most objects of a plot or a graph are still in use
+    # the default collects so often that most objects of a plot or a graph are still in use
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
 

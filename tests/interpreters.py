@@ -1,4 +1,4 @@
-"""New interpreters, for what hangs on all that is loaded."""
+"""New interpreters, for tests of what an import loads or sets."""
 
 import subprocess
 import sys

@@ -171,8 +171,8 @@ def total_variance(
     _require_several(objective)
     if _way(objective) != "parameters":
         each = objective.dtype.itemsize + 2 * 8  # signs, and sums of a batch and of all
-        some = cuts(probes, max(1, _HELD // (each * objective.dim)))
-        signs = ([_signs(objective, rng) for _ in range(probes)[part]] for part in some)
+        parts = cuts(probes, max(1, _HELD // (each * objective.dim)))
+        signs = ([_signs(objective, rng) for _ in range(probes)[part]] for part in parts)
         found = np.concatenate([_variances_along(objective, some, matrix) for some in signs])
     else:
         pairs = ((_signs(objective, rng), _signs(objective, rng)) for _ in range(probes))

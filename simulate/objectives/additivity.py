@@ -480,9 +480,10 @@ def largest_batch(objective: LossFunction) -> Batch:
 
 def spread_samples(objective: LossFunction) -> list[Piece]:
     """Return a few single samples of all data; if the model has a language-model head, with a few of their targets."""
-    known, ranks, asked = objective.answers, objective.ranks, at_few(objective)
+    known = objective.answers
     if "spread" in known:
         return known["spread"]
+    ranks, asked = objective.ranks, at_few(objective)
     with ranks.together("a few samples"), objective.restored_after_reading():
         found = chosen(objective.given())
     if ranks.several:

@@ -102,9 +102,9 @@ def measured(of: Objective) -> dict[str, Any]:
 
 
 def in_two_processes(folder: Path) -> tuple[str, list[Any]]:
-    """Return the results of `all_cases` in two processes, and before them what the one prints that they fork off.
+    """Return what the parent of two processes prints, and the results of `all_cases` in each of them.
 
-    It has loaded the libraries, and in the end has a group of its own.
+    The parent loads the libraries, forks both, and then opens a group of its own.
     """
     words = [sys.executable, "-m", __name__, folder]
     said = subprocess.check_output(words, cwd=Path(__file__).parents[3], text=True)

@@ -55,10 +55,10 @@ for name, words in COMMANDS.items():
     distributed.init_process_group = partial(begin, store=store, rank=rank, world_size=2)
 distributed.init_process_group("gloo")
 torch.save(_normed_plan(distributed.group.WORLD), f"{rank}.pt")
-torch.save(_failing_plan(rank), f"{rank} told.pt")
+torch.save(_failing_plan(rank), f"{rank} failing.pt")
 distributed.destroy_process_group()
 """
-"""All that two processes run, one after the other: each start would load the libraries anew."""
+"""Program of each process: both commands, then both plans, because a start of its own for each loads torch again."""
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_batch_statistics_are_those_of_one_process(together: Path) -> None:
 
 
 def test_a_plan_that_fails_in_one_process_ends_in_all_with_its_words(together: Path) -> None:
-    first, second = (torch.load(together / f"{rank} told.pt") for rank in range(2))
+    first, second = (torch.load(together / f"{rank} failing.pt") for rank in range(2))
     assert first.startswith("ValueError: process 1 of 2: model and loss cannot train on batches of 3 samples")
     assert second.startswith("ValueError: model and loss cannot train on batches of 3 samples")
 

@@ -215,10 +215,8 @@ def _polyak(_: Generator, point: Point) -> Arrays:
 def _nesterov(_: Generator, point: Point) -> Arrays:
     """Contraction of products of 2^48 steps of Nesterov's method: usual constants, as our copy reads, and others."""
     top, low = point.largest, point.smallest
-    usual, contraction = (
-        learning_rates.nesterov(top, low),
-        partial(_contraction, point, optimisers.nesterov_step),
-    )
+    usual = learning_rates.nesterov(top, low)
+    contraction = partial(_contraction, point, optimisers.nesterov_step)
     return {
         "Nesterov": contraction(*usual[:2]),
         "Nesterov, theory": usual.contraction,
