@@ -186,9 +186,6 @@ def _outcomes(counts: Counter[str], statements: bool) -> list[tuple[str, str]]:
 def _registered(claims: int, wrong: int, undecided: bool) -> str:
     if wrong:
         return f"{wrong} of {claims} claims did not come out as registered before the run"
-    said = (
-        f"{claims} claims were judged, each came out as registered before the run"
-        if claims
-        else "No claim was judged"
-    )
+    judged = "claim was judged, it" if claims == 1 else "claims were judged, each"
+    said = f"{claims} {judged} came out as registered before the run" if claims else "No claim was judged"
     return said + ", or is undecided" * undecided

@@ -190,6 +190,7 @@ def test_chosen_claims_are_registered() -> None:
     ("changes", "title", "registered"),
     [
         ([], ["0 of 0 claims hold"], "No claim was judged"),
+        ([{}], ["1 of 1 claim holds"], "1 claim was judged, it came out as registered before the run"),
         ([{}, {}, FAILS], ["2 of 3 claims hold", "1 does not"],
          "3 claims were judged, each came out as registered before the run"),
         ([{}, {"verdict": "undecided"}], ["1 of 2 claims holds", "1 undecided"],
