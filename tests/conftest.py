@@ -6,12 +6,13 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ProcessPoolExecutor
 
 import pytest
 
-from simulate.monte_carlo import open_executor
+from simulate.monte_carlo.executors import _begin_worker
 from tests import draws
+from tests.interpreters import LOADED
 
 # what is started in the background of a shell is deaf to Ctrl-C, and so are the commands that it starts
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -84,6 +85,6 @@ def _seeded() -> None:
 
 @pytest.fixture(scope="session")
 def two_workers() -> Iterator[Executor]:
-    """Two processes, started once: each takes seconds to load torch. Whoever lets one of them die opens their own."""
-    with open_executor(2) as executor:
+    """Two processes as of `open_executor`, started once. Whoever lets one of them die opens their own."""
+    with ProcessPoolExecutor(2, LOADED, _begin_worker, (2,)) as executor:
         yield executor

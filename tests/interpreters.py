@@ -1,10 +1,19 @@
-"""New interpreters, for tests of what an import loads or sets."""
+"""Other interpreters: new ones, for tests of what an import loads or sets, and some that have loaded everything."""
 
+import multiprocessing
 import subprocess
 import sys
 from typing import Any
 
-__all__ = ["fresh"]
+__all__ = ["LOADED", "fresh"]
+
+LOADED = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
+"""Its processes are forked off one that has loaded, and done nothing else: a new one takes seconds for that."""
+
+LOADED.set_forkserver_preload(
+    ["torch._dynamo", "torch.fx.experimental.symbolic_shapes", "rich.progress", "simulate.data"]
+    + ["verify.cli", "verify.practice.plan", "verify.page.report", "verify.page.terminal"]
+)
 
 
 def fresh(program: str, **options: Any) -> str:

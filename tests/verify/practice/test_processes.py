@@ -4,17 +4,18 @@ import json
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 from torch import distributed, nn
 from torch.distributed import run
+from torch.distributed.launcher import launch_agent
 
-from tests.verify.command_line import ROOT
+from tests.interpreters import LOADED
 from verify import cli
 from verify.practice.loading import problem
 from verify.practice.plan import plan_problem
@@ -38,27 +39,20 @@ COMMANDS = {
 }
 
 
-RANK = """
-import os, sys
-from functools import partial
-import torch
-from torch import distributed
-from tests.verify.practice.test_processes import COMMANDS, _failing_plan, _normed_plan, cli
-
-begin, rank = distributed.init_process_group, int(os.environ["RANK"])
-for name, words in COMMANDS.items():
-    os.dup2(os.open(f"{name}.{rank}", os.O_WRONLY | os.O_CREAT), 1)
-    sys.argv = ["losscurv", *words, "--output", name]
-    assert cli.main() == 0
-    # addresses of the last meeting are still in the store
-    store = distributed.PrefixStore(name, distributed.TCPStore("localhost", int(os.environ["MASTER_PORT"])))
-    distributed.init_process_group = partial(begin, store=store, rank=rank, world_size=2)
-distributed.init_process_group("gloo")
-torch.save(_normed_plan(distributed.group.WORLD), f"{rank}.pt")
-torch.save(_failing_plan(rank), f"{rank} failing.pt")
-distributed.destroy_process_group()
-"""
-"""Program of each process: both commands, then both plans, because a start of its own for each loads torch again."""
+def _rank(folder: Path) -> None:
+    """What each process does: both commands, then both plans."""
+    os.chdir(folder)
+    begin, rank = distributed.init_process_group, int(os.environ["RANK"])
+    for name, words in COMMANDS.items():
+        os.dup2(os.open(f"{name}.{rank}", os.O_WRONLY | os.O_CREAT), 1)
+        assert cli.main([*words, "--output", name]) == 0
+        # addresses of the last meeting are still in the store
+        store = distributed.PrefixStore(name, distributed.TCPStore("localhost", int(os.environ["MASTER_PORT"])))
+        distributed.init_process_group = partial(begin, store=store, rank=rank, world_size=2)
+    distributed.init_process_group("gloo")
+    torch.save(_normed_plan(distributed.group.WORLD), f"{rank}.pt")
+    torch.save(_failing_plan(rank), f"{rank} failing.pt")
+    distributed.destroy_process_group()
 
 
 @pytest.fixture(scope="module")
@@ -66,17 +60,13 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder in which both have run."""
     folder = tmp_path_factory.mktemp("together")
     (folder / "my_net.py").write_text(SOURCE)
-    (folder / "rank.py").write_text(RANK)
     x = np.random.default_rng(0).standard_normal((15, 4))
     np.savez(folder / "data.npz", x_train=x, y_train=np.arange(15) % 2)
-    words = ["--standalone", "--nproc-per-node", "2", "rank.py"]
-    with (
-        mock.patch.dict(os.environ, PYTHONPATH=str(ROOT), OMP_NUM_THREADS="1"),
-        pytest.MonkeyPatch.context() as patch,
-        ThreadPoolExecutor() as thread,  # in the main one it would keep the signals
-    ):
-        patch.chdir(folder)
-        thread.submit(run.main, words).result()
+    words = ["--nproc-per-node=2", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "no program"]
+    config, *_ = run.config_from_args(run.parse_args(words))
+    config.start_method = LOADED.get_start_method()
+    with ThreadPoolExecutor() as thread:  # in the main one it would keep the signals
+        thread.submit(launch_agent, config, _rank, [folder]).result()
     return folder
 
 
