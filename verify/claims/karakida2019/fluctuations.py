@@ -204,7 +204,7 @@ VALUES = one_network(
     simulate=bounds_at_large_width,
     points=tuple(
         law(activation, 0.8, 2.1, depth=3, width=320, ratios=RATIOS, samples=70, outputs=2)
-        for activation in ("erf", "hard_tanh")  # smooth, and clipped
+        for activation in ("erf", "hard_tanh", "relu")  # smooth, clipped, and with a kink
     ),
     budget=512,
     seconds=0.48,

@@ -17,6 +17,7 @@ from verify.claims.karakida2019.wide_networks import (
     parameters_of,
     setting,
     statistics_of,
+    wide,
 )
 from verify.model import KNOWN, Arrays, Claim
 
@@ -95,23 +96,35 @@ TANGENT_CLAIMS = (
     ),
 )
 
-# --- the cross-entropy: trace ----------------------------------------------------------------------------------
+# --- the cross-entropy -----------------------------------------------------------------------------------------
 
 
 def softmax_fisher(block: Block, point: Point) -> Arrays:
-    """Trace of the cross-entropy's Fisher matrix, the spread of its softmax, and what theory makes of the softmax."""
+    """Trace of the cross-entropy's Fisher matrix, the spread of its softmax, and what theory makes of the softmax.
+
+    `squares` are those of the eigenvalues over their mean and the largest, over the same of theory; `outlier` is the
+    largest of theory over that of many samples.
+    """
     network = lazy_network_of(block, point)
     logits = signals.forward(network, point.activation).preactivations[-1]
     gram = fisher_gram.gram(network, point.activation)
     law, shares = setting(point, "width"), logits.softmax(-1)
-    known = [
-        fisher.cross_entropy_statistics(**law, probabilities=p, finite_width=True).mean
-        for p in shares.cpu().numpy()
-    ]
+    weighed = gram_variants.cross_entropy_gram(gram, logits)
+    known = []
+    for p in shares.cpu().numpy():
+        of = {**law, "probabilities": p, "finite_width": True}
+        mean, second, largest = fisher.cross_entropy_statistics(**of)
+        outlier = fisher.cross_entropy_outliers(**of)[0]
+        known.append([mean, second / (mean * largest), largest / outlier])
+    mean, squares, outlier = logits.new_tensor(known).T
+    trace = fisher_gram.fisher_trace(weighed)
+    top = fisher_gram.fisher_eigenvalues(weighed)[:, -1]
     return {
-        "mean": fisher_gram.fisher_trace(gram_variants.cross_entropy_gram(gram, logits)),
+        "mean": trace,
         "spread": 1 - shares.square().sum(-1).mean(1),
-        "known_mean": logits.new_tensor(known) * parameters_of(point),
+        "known_mean": mean * parameters_of(point),
+        "squares": fisher_gram.trace_of_square(weighed) / (trace * top) / squares,
+        "outlier": outlier,
     }
 
 
@@ -162,5 +175,22 @@ CLAIMS = (
             "equal probabilities": lambda p: _diagonal_entry(p) * (1 - 1 / p.outputs),
         },
         quantity="trace of the Fisher matrix of the cross-entropy",
+    ),
+    wide(
+        id="karakida2019/cross-entropy-second-moment",
+        entries=("C57",),
+        source=f"beside {PAPER}, theorem 2.2; the second moment under a softmax, {IN_2021}",
+        passage=KNOWN,
+        statement=r"\mathbb{E}\,\frac{\mathrm{Tr}\,F^2}{\mathrm{Tr}\,F\,\lambda_1} \Big/ "
+        r"\frac{s_\lambda}{m_\lambda \lambda_{\max}} = 1,\quad P s_\lambda = "
+        r"\Big(\frac{\alpha M}{T}\Big)^2 \sum_{s,t} \kappa_{st}^2\, \mathrm{Tr}\,Q(s) Q(t)",
+        says="For cross-entropy, the second moment of the Fisher eigenvalues, over mean and largest, is what gradient "
+        "overlaps and softmax covariances give.",
+        experiment=SOFTMAX,
+        score="squares",
+        inputs={"outlier": 1.3},
+        predict=lambda _: 1.0,
+        rivals={"largest of many samples": lambda p: 1 / p.outlier, "as at M = 8": lambda _: 1.08},
+        quantity="second moment over mean and largest, over that of theory, cross-entropy",
     ),
 )

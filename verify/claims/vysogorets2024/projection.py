@@ -18,7 +18,7 @@ from theory.gauss_newton import projection
 from verify.claims import Floats
 from verify.claims.vysogorets2024 import PAPER, logit_model
 from verify.judging.families import by_name, one, ratio
-from verify.model import OURS, Arrays, Claim, Experiment, Kind, StatisticalProperty
+from verify.model import KNOWN, OURS, Arrays, Claim, Experiment, Kind, StatisticalProperty
 from verify.model.domains import Between, Many, OneOf
 
 
@@ -90,7 +90,33 @@ def _seen_squared(p: Point, size: float = 0) -> float:
     return float(projection.projected_excess(root, dim=p.dim, parameters=size or _size(p))) ** 2
 
 
+def _projected_square(p: Point) -> float:
+    moments = projection.haar_moments(_trace(p), _square(p), dim=p.dim, parameters=_size(p))
+    return float(moments.squared_norm)
+
+
 HAAR_CLAIMS = (
+    Claim(
+        id="vysogorets2024/projected-norm",
+        entries=("A7",),
+        source=f"Collins and Sniady (2006), arXiv math-ph/0402073, beside section 4 of {PAPER}",
+        passage=KNOWN,
+        statement=r"\mathbb{E}\,\|R^\top H R\|_F^2 = (a + b) \|H\|_F^2 + b\,(\mathrm{Tr} H)^2,\quad "
+        r"a = \frac{d\,[d (P + 1) - 2]}{P (P - 1) (P + 2)},\ b = \frac{d (P - d)}{P (P - 1) (P + 2)}",
+        says="The mean squared norm of a randomly projected matrix mixes the full one's squared norm and squared "
+        "trace with weights set by the two dimensions.",
+        experiment=HAAR,
+        score="squared_norm",
+        predict=_projected_square,
+        margin=0.01,
+        margin_reason="orthonormal frames: no bias, at any size; at most 1 % for random matrices",
+        rivals={
+            "square of the share": lambda p: (p.dim / _size(p)) ** 2 * _square(p),
+            "no trace": lambda p: p.dim * (p.dim + 1) / _size(p) ** 2 * _square(p),
+            "P without bound": lambda p: p.dim * ((p.dim + 1) * _square(p) + _trace(p) ** 2) / _size(p) ** 2,
+        },
+        quantity="squared norm of the projected matrix",
+    ),
     Claim(
         id="vysogorets2024/dimension-law",
         entries=("A7",),

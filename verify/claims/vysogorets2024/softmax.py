@@ -458,11 +458,14 @@ def _rise(gammas: Array) -> float:
 
 def falls_along_rays(rng: Generator, point: Point) -> float:
     """Largest rise of Gamma by two routes, their largest difference, and the largest rise of the entropy."""
-    rays = BETAS[:, None, None] * _rays(rng, point)
+    directions = _rays(rng, point)
+    rays = BETAS[:, None, None] * directions
     found, pairs = softmax.gamma_from_logits(rays / 8, temperature=1 / 8), _gamma_of_pairs(rays)
+    alone = softmax.batch_gammas_from_logits(directions[:1], temperature=1 / BETAS[1:]).mean  # a batch of one
     p = np.exp(rays)
     entropy = _entropy(p / p.sum(-1, keepdims=True))
-    return max(_rise(found), _rise(pairs), float(np.abs(found - pairs).max()), _rise(entropy))
+    apart = max(float(np.abs(x).max()) for x in (found - pairs, alone - pairs[1:, 0]))
+    return max(_rise(found), _rise(pairs), apart, _rise(entropy))
 
 
 def _rise_of_the_mean(_: Generator, point: Point) -> float:

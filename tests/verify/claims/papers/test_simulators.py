@@ -68,7 +68,7 @@ WITHOUT = {
         "training.wide_training.descend training.wide_training.taught"
     ),
     "at sizes that cost little the width moves it by several margins": (
-        "wide.batch_normed.measured_moments wide.fisher_gram.trace_of_square wide.gradient_span.top_span "
+        "wide.batch_normed.measured_moments wide.gradient_span.top_span "
         "wide.last_layer.batch_normalisation wide.last_layer.projected_gram"
     ),
 }

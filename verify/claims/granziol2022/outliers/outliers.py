@@ -10,7 +10,7 @@ import numpy as np
 
 from simulate.matrices import ensembles, noise, reduced
 from simulate.monte_carlo import Block, Point
-from theory import batch_hessian, outliers
+from theory import batch_hessian, finite_size, outliers
 from theory.batch_hessian import low_rank_noise
 from verify.claims import Floats
 from verify.claims.granziol2022 import PAPER
@@ -71,6 +71,8 @@ def _quadratic_form(noise: Any, v: Any) -> Any:
 
 DIRECTIONS = 8
 
+TRIDIAGONAL = "eigenvalues of tridiagonal matrices, by LAPACK"
+
 WIGNER = Experiment(
     id="granziol2022/spiked-wigner",
     replicate="one noise matrix with eight directions at either end",
@@ -120,6 +122,31 @@ def theorem_4(p: Any, batch_size: float = 0) -> Any:
 
 def _theorem_10(p: Point) -> Any:
     return batch_hessian.batch_overlap(p.eigenvalue, **noise_of_batch(p))
+
+
+def one_spike(block: Block, point: Point) -> Arrays:
+    """Largest eigenvalue with one spike in noise of variance sigma^2 (1/B - 1/N) in every element."""
+    s = scale(point)
+    return {"eigenvalue": s * ensembles.goe_top_eigenvalue(block, point.dim, spike=point.eigenvalue / s)}
+
+
+DROWNED = Experiment(
+    id="granziol2022/drowned-spike",
+    replicate="one Gaussian noise matrix with one weak direction",
+    simulate=one_spike,
+    on_host=TRIDIAGONAL,
+    points=(
+        Point(eigenvalue=0.07, sigma=0.12, dim=200, batch_size=7, dataset_size=170),
+        Point(eigenvalue=0.07, sigma=0.31, dim=37, batch_size=3, dataset_size=170),
+    ),
+    budget=32768,
+    seconds=0.54,
+)
+
+
+def _finite_edge(p: Point) -> float:
+    """Mean of the largest eigenvalue of Gaussian noise of P dimensions."""
+    return float(finite_size.wigner_edge(p.dim, sigma=scale(p)).mean)
 
 
 LEFT_OUT = "largest eigenvalue, first-order noise (mean 0) left out"
@@ -177,6 +204,30 @@ WIGNER_CLAIMS = (
         },
         quantity="squared overlap of the eigenvectors",
         axis="eigenvalue",
+    ),
+    Claim(
+        id="granziol2022/drowned-spike",
+        entries=("B15", "B16"),
+        source=f"{PAPER}, theorem 4, eq. (9), below its threshold; finite P by Johnstone and Ma (2012)",
+        statement=r"\mathbb{E}\,\lambda_1' = 2 s \sqrt{1 - \tfrac{1}{2P}}\, \big(1 - \tfrac{1.2065}{2} "
+        r"(P - \tfrac12)^{-2/3}\big)\quad (\lambda_1 \ll s = \sqrt{P/b}\,\sigma)",
+        says="A spike far below the threshold leaves the top eigenvalue at the edge of the noise, with the known "
+        "correction of that edge for finite dimension.",
+        experiment=DROWNED,
+        score="eigenvalue",
+        axis="batch_size",
+        predict=_finite_edge,
+        margin=0.003,
+        margin_reason="the spike moves the edge by s / P times lambda_1 / (s - lambda_1), 0.1 % at P = 37",
+        rivals={
+            "edge of infinite size": lambda p: 2 * scale(p),
+            "P for P - 1/2": lambda p: scale(p) * (2 - 1.2065 * p.dim ** (-2 / 3)),
+            "no threshold": lambda p: p.eigenvalue + scale(p) ** 2 / p.eigenvalue,
+            "no broadening": lambda p: p.eigenvalue,
+            "B for b": lambda p: _finite_edge(p) * math.sqrt(1 / (1 - p.batch_size / p.dataset_size)),
+            "complex matrices": lambda p: scale(p) * (2 - 1.7711 * p.dim ** (-2 / 3)),
+        },
+        quantity="largest eigenvalue",
     ),
 )
 
@@ -253,8 +304,6 @@ def sampled_hessians(block: Block, point: Point) -> Arrays:
     noise = batch / point.batch_size - whole / point.dataset_size
     return {"eigenvalue": _top(noise, v, point.eigenvalue)}
 
-
-TRIDIAGONAL = "eigenvalues of tridiagonal matrices, by LAPACK"
 
 SEVERAL = Experiment(
     id="granziol2022/several-spikes",

@@ -14,8 +14,8 @@ from simulate.monte_carlo import Point
 from simulate.training import optimisers
 from theory import learning_rates, loss_change
 from verify.claims.granziol2022 import PAPER
-from verify.model import Arrays, ExactProperty, Identity, misprint
-from verify.model.domains import Between
+from verify.model import KNOWN, Arrays, ExactProperty, Identity, misprint
+from verify.model.domains import Between, OneOf
 
 ROUNDING = "two routes in float64"
 
@@ -227,6 +227,17 @@ def _nesterov(_: Generator, point: Point) -> Arrays:
     }
 
 
+def _contraction_error(_: Generator, p: Point, *, of: str = "") -> float:
+    """Predicted less iterated contraction of either method."""
+    low = p.share * p.largest
+    step = (optimisers.nesterov_step if p.look_ahead else optimisers.heavy_ball_step)(p.rate, p.momentum)
+    found = optimisers.step_contraction(step, tuple(np.linspace(low, p.largest, 5)))
+    law = learning_rates.nesterov_contraction if p.look_ahead else learning_rates.heavy_ball_contraction
+    ends = {"largest": p.largest, "smallest": p.largest if of == "largest" else low}
+    predicted = math.sqrt(p.momentum) if of == "root" else float(law(p.rate, p.momentum, **ends))
+    return abs(found - predicted) / max(1.0, found)
+
+
 def _contraction(point: Point, step: Any, *constants: Any) -> float:
     spectrum = tuple(np.geomspace(point.smallest, point.largest, 7))
     return optimisers.step_contraction(step(*map(float, constants)), spectrum)
@@ -282,5 +293,32 @@ CLAIMS = (
         reads=r"\alpha_{\rm Nesterov} = \sqrt{\frac{\lambda_P}{\lambda_1}}",
         finding="As our copy reads the learning rate is sqrt(mu/L), which has no unit; for large L the "
         "method diverges.",
+    ),
+    ExactProperty(
+        id="granziol2022/momentum-contraction",
+        symbols={"L": "largest curvature", r"\mu": "smallest curvature"},
+        entries=("B51",),
+        source=f"Polyak (1964), beside {PAPER}, eqs. (24) and (25)",
+        passage=KNOWN,
+        statement=r"\text{contraction} = \max_{h \in \{\mu, L\}} \max\{|x| : x^2 - \tau_h x + \delta_h = 0\}",
+        says="With any constant rate and momentum, the contraction on a quadratic is the largest root modulus at "
+        "its smallest or its largest eigenvalue.",
+        domain={
+            "look_ahead": OneOf(False, True),
+            "rate": Between(0.01, 3.0),
+            "momentum": Between(0.0, 1.2),
+            "largest": Between(0.1, 5.0),
+            "share": Between(0.001, 1.0),
+        },
+        violation=_contraction_error,
+        examples=tuple(
+            Point(look_ahead=ahead, rate=0.33, momentum=0.41, largest=1.7, share=0.03)
+            for ahead in (False, True)
+        ),
+        rivals={
+            "root of the momentum": partial(_contraction_error, of="root"),
+            "largest eigenvalue only": partial(_contraction_error, of="largest"),
+        },
+        **{name: BEST_CONSTANTS[name] for name in ("tolerance", "tolerance_reason", "seconds")},
     ),
 )
