@@ -11,8 +11,10 @@ LOADED = multiprocessing.get_context("spawn" if sys.platform == "win32" else "fo
 """Its processes are forked off one that has loaded, and done nothing else: a new one takes seconds for that."""
 
 LOADED.set_forkserver_preload(
-    ["torch._dynamo", "torch.fx.experimental.symbolic_shapes", "rich.progress", "simulate.data"]
-    + ["verify.cli", "verify.practice.plan", "verify.page.report", "verify.page.terminal"]
+    [
+        *("torch._dynamo", "torch.fx.experimental.symbolic_shapes", "rich.progress", "simulate.data"),
+        *("verify.cli", "verify.practice.plan", "verify.page.report", "verify.page.terminal"),
+    ]
 )
 
 

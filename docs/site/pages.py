@@ -12,6 +12,7 @@ import itertools
 import logging
 import os
 import re
+import runpy
 import tempfile
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -25,7 +26,6 @@ import losscurv
 import simulate
 import theory
 from verify import cli
-from verify.claims.places import equations
 from verify.page.formulas import formula
 
 LOG = logging.getLogger("mkdocs.hooks.formulas")
@@ -84,6 +84,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made["api/losscurv.md"] += "".join(
         f"\n::: {name}\n    options: {{heading_level: 2}}\n" for name in verify
     )
+    equations = runpy.run_path(str(ROOT / "docs/site/equations.py"))["equations"]
     made |= {"equations.md": equations(), "commands.md": _commands()}
     for page, script in TUTORIALS.items():
         made[page], pictures = tutorial(script.read_text(encoding="utf-8"))

@@ -1,6 +1,4 @@
-"""Index of claims: what each reads of theory, where its score is made, and the code of each entry of the papers.
-
-    python -m verify.claims.places      # the table of the page "Equations and code"
+"""Index of claims: the module of each, what it reads of theory, and where its score is made.
 
 An output that no claim reads could be wrong and no verdict would tell: `UNREAD` lists those that may stay so, each with
 its reason. In `tests/verify/claims/test_reading.py` fails what is neither read nor listed, and what is both.
@@ -8,31 +6,16 @@ its reason. In `tests/verify/claims/test_reading.py` fails what is neither read 
 
 from __future__ import annotations
 
-import argparse
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from verify.claims import registry
 from verify.model import AnyClaim, Claim, ExactProperty, Identity
-
-HEAD = """# Equations and code
-
-For each entry of the papers: the claims that judge it, the module that declares them, and the functions of `theory`
-that they read. Identities and inequalities between measured quantities read none.
-
-Printed by `python -m verify.claims.places`.
-"""
-UNREAD_HEAD = """## What no claim reads
-
-Every public function of `theory`, and every method and field of its classes, is read by a claim, but for these:
-
-| of theory | why |
-|---|---|"""
 
 UNREAD: dict[str, tuple[str, ...]] = {
     "a derivation in sympy: tests hold the function that it derives to it": ("derivations",),
@@ -153,48 +136,6 @@ UNREAD: dict[str, tuple[str, ...]] = {
 """Outputs of theory that no claim reads, or their modules and classes, by reason."""
 
 
-# --- the page of equations
-
-
-def equations() -> str:
-    """Return the page of equations."""
-    lines, claims = [HEAD], {claim.id: claim for claim in registry.claims()}
-    judged = registry.covered(claims.values())
-    for paper, listed in registry.entries().items():
-        lines += [f"## {paper}", "", "| entry | in the paper | judged by | theory |", "|---|---|---|---|"]
-        for entry in listed:
-            mine = [claims[name] for name in judged.get((paper, entry.id), ())]
-            cells = (
-                f"{entry.id} {entry.title}",
-                _sources(mine),
-                _judges(mine) or f"*{entry.status}*",
-                _theory(mine),
-            )
-            lines.append(f"| {' | '.join(cells)} |")
-        lines.append("")
-    table = [f"| `{name}` | {why} |" for why, names in UNREAD.items() for name in names]
-    return "\n".join([*lines, UNREAD_HEAD, *table, ""])
-
-
-def _sources(claims: Iterable[AnyClaim]) -> str:
-    """Place in the paper: what the sources of the claims add to its name."""
-    authors = [f"{paper}, " for paper in registry.papers()]
-    places = (c.source.removeprefix(name) for c in claims for name in authors if c.source.startswith(name))
-    return "; ".join(dict.fromkeys(places))
-
-
-def _judges(claims: Iterable[AnyClaim]) -> str:
-    by_module: dict[str, list[str]] = {}
-    for claim in claims:
-        by_module.setdefault(modules()[claim.id], []).append(claim.id.partition("/")[2])
-    return "<br>".join(f"`{module}`: {', '.join(names)}" for module, names in by_module.items())
-
-
-def _theory(claims: Iterable[AnyClaim]) -> str:
-    read = {name for claim in claims for name in functions_read(claim)}
-    return ", ".join(f"`{name.removeprefix('theory.')}`" for name in sorted(read))
-
-
 @functools.cache
 def modules() -> dict[str, str]:
     """Return the module in whose CLAIMS each claim is listed, by the id of the claim."""
@@ -300,8 +241,3 @@ def _plain(function: Any) -> Any:
 
 def _top(module: str) -> str:
     return module.partition(".")[0]
-
-
-if __name__ == "__main__":
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    print(equations())  # noqa: T201

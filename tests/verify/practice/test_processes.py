@@ -47,7 +47,9 @@ def _rank(folder: Path) -> None:
         os.dup2(os.open(f"{name}.{rank}", os.O_WRONLY | os.O_CREAT), 1)
         assert cli.main([*words, "--output", name]) == 0
         # addresses of the last meeting are still in the store
-        store = distributed.PrefixStore(name, distributed.TCPStore("localhost", int(os.environ["MASTER_PORT"])))
+        store = distributed.PrefixStore(
+            name, distributed.TCPStore("localhost", int(os.environ["MASTER_PORT"]))
+        )
         distributed.init_process_group = partial(begin, store=store, rank=rank, world_size=2)
     distributed.init_process_group("gloo")
     torch.save(_normed_plan(distributed.group.WORLD), f"{rank}.pt")
