@@ -36,7 +36,8 @@ def require(condition: Any, name: str, rule: str, value: object) -> None:
     ...
     ValueError: sigma must be positive, got -1.0
     """
-    if condition is not True and not np.asarray(condition).all():
+    # most conditions are on single numbers, and hold
+    if condition is not True and condition is not np.True_ and not np.asarray(condition).all():
         raise ValueError(f"{name} must be {rule}, got {shown(value)}")
 
 
