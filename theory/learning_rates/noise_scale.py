@@ -537,11 +537,13 @@ def least_squares_risks(
     # second moments of the sum of all weights so far, and of this sum with the weights
     total = cross = np.zeros_like(mean)
     last, average = list[Floats](), list[Floats]()
+    risk = moment @ curvature
     for count in range(1, integer("steps", steps, least=1, most=10**6) + 1):
         total = total + 2 * cross + moment
         cross = mean * (cross + moment)
-        moment = kept * moment + spread * (moment @ curvature + variance)[..., None]
-        last.append(moment @ curvature)
+        moment = kept * moment + spread * (risk + variance)[..., None]
+        risk = moment @ curvature
+        last.append(risk)
         average.append(total @ curvature / count**2)
     return SgdRisks(np.array(last), np.array(average))
 
