@@ -104,7 +104,7 @@ def integer(name: str, value: object, *, least: int, most: int | None = None) ->
 
 def flag(name: str, value: object) -> bool:
     """`value`, which must be true or false and nothing that merely counts as one of them."""
-    require(isinstance(value, bool | np.bool_), name, "True or False", value)
+    instance(name, value, bool | np.bool_, "True or False")
     return bool(value)
 
 

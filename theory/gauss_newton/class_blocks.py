@@ -183,7 +183,7 @@ def _softmax_moments(classes: int, std: float) -> Callable[..., float]:
     centre, spread = -float(np.log(classes)), std * _REACH + 4.0
     times = np.linspace(centre - spread - 12.0, centre + spread, _NODES)
     # exp(-exp(700)) is zero already, and exp(710) would overflow
-    decays: Floats = np.exp(np.minimum(times[:, None] + std * steps, 700.0))
+    decays = np.exp(np.minimum(times[:, None] + std * steps, 700.0))
     weights = -(steps**2) / 2 - np.log(2 * np.pi) / 2 + np.log(steps[1] - steps[0])
 
     # all at once, so that the large table of decays is not kept
