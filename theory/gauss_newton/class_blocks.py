@@ -192,7 +192,8 @@ def _softmax_moments(classes: int, std: float) -> Callable[..., float]:
     def mean(first: int, second: int = 0) -> float:
         order, others = first + second, classes - (1 if second == 0 else 2)
         logs = order * times - float(np.log(np.arange(1, order)).sum()) + log[first] + others * log[0]
-        logs += log[second] if second else 0.0
+        if second:
+            logs += log[second]
         return float(np.exp(_logsumexp(logs) + np.log(times[1] - times[0])))
 
     return mean
