@@ -36,7 +36,8 @@ def require(condition: Any, name: str, rule: str, value: object) -> None:
     ...
     ValueError: sigma must be positive, got -1.0
     """
-    if condition is not True and not np.asarray(condition).all():
+    # most conditions are on single numbers, and hold
+    if condition is not True and condition is not np.True_ and not np.asarray(condition).all():
         raise ValueError(f"{name} must be {rule}, got {shown(value)}")
 
 
@@ -103,7 +104,7 @@ def integer(name: str, value: object, *, least: int, most: int | None = None) ->
 
 def flag(name: str, value: object) -> bool:
     """`value`, which must be true or false and nothing that merely counts as one of them."""
-    require(isinstance(value, bool | np.bool_), name, "True or False", value)
+    instance(name, value, bool | np.bool_, "True or False")
     return bool(value)
 
 

@@ -136,10 +136,11 @@ def _alone_as_beside_another(
     name: str, call: Callable[..., Any], arguments: Mapping[str, Any], found: Any
 ) -> None:
     """Where arrays are taken, a number in one has the result that it has alone."""
-    scalars = {
-        key: value for key, value in arguments.items() if type(value) in (int, float) and abs(value) < 1e308
+    pairs = {
+        key: np.array([value, value], dtype=np.float64)
+        for key, value in arguments.items()
+        if type(value) in (int, float) and abs(value) < 1e308
     }
-    pairs = {key: np.array([value, value], dtype=np.float64) for key, value in scalars.items()}
     if not pairs or any(np.shape(x) for x in _leaves(found)):
         return
     together = outcome(call, {**arguments, **pairs})
@@ -226,7 +227,7 @@ def _same(one: Any, other: Any, within: float = 0.0) -> bool:
     """Whether two results hold the same numbers: to the last bit, or `within` a share of them."""
     pairs = list(_leaves(one)), list(_leaves(other))
     return len(pairs[0]) == len(pairs[1]) and all(
-        x.shape == y.shape and np.allclose(x, y, rtol=within, atol=1e-300 * (within > 0))
+        x.shape == y.shape and ((x == y).all() or (within and np.allclose(x, y, rtol=within, atol=1e-300)))
         for x, y in zip(*pairs, strict=True)
     )
 

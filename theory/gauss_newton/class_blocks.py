@@ -22,7 +22,7 @@ equal shows in E a^2 alone, so in samples that are not many more than dimensions
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -172,7 +172,7 @@ def hidden_ratio(classes: int, *, dim: int, samples: int, centred: bool) -> floa
     return float(np.sqrt(two / one / (c + 1 if flag("centred", centred) else c + 2)))
 
 
-@lru_cache(maxsize=2)  # a curve over dimensions or samples asks for the same one at every point
+@lru_cache(maxsize=64)  # a curve over dimensions or samples asks for the same one at every point
 def _softmax_moments(classes: int, std: float) -> Callable[..., float]:
     """Return E p_1^a p_2^b of the softmax of C independent normal logits, as a function of a and b.
 
@@ -183,17 +183,17 @@ def _softmax_moments(classes: int, std: float) -> Callable[..., float]:
     centre, spread = -float(np.log(classes)), std * _REACH + 4.0
     times = np.linspace(centre - spread - 12.0, centre + spread, _NODES)
     # exp(-exp(700)) is zero already, and exp(710) would overflow
-    decays: Floats = np.exp(np.minimum(times[:, None] + std * steps, 700.0))
+    decays = np.exp(np.minimum(times[:, None] + std * steps, 700.0))
     weights = -(steps**2) / 2 - np.log(2 * np.pi) / 2 + np.log(steps[1] - steps[0])
 
-    @cache
-    def log(order: int) -> Floats:
-        return _logsumexp(order * (std * steps) + weights - decays)
+    # all at once, so that the large table of decays is not kept
+    log = [_logsumexp(order * (std * steps) + weights - decays) for order in range(5)]
 
     def mean(first: int, second: int = 0) -> float:
         order, others = first + second, classes - (1 if second == 0 else 2)
-        logs = order * times - float(np.log(np.arange(1, order)).sum()) + log(first) + others * log(0)
-        logs += log(second) if second else 0.0
+        logs = order * times - float(np.log(np.arange(1, order)).sum()) + log[first] + others * log[0]
+        if second:
+            logs += log[second]
         return float(np.exp(_logsumexp(logs) + np.log(times[1] - times[0])))
 
     return mean

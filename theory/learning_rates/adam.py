@@ -173,8 +173,8 @@ def adam_moments(
     --------
     Without noise to speak of in x, it decays as exp(-eta h t / s).
 
-    >>> setting = {"rate": 1e-6, "momentum": 0.9, "second": 0.9, "damping": 0.0}
-    >>> found = adam_moments(1.0, curvature=2.0, noise=(0.5, 0.5), steps=(10**5, 10**5), **setting)
+    >>> setting = {"rate": 2e-6, "momentum": 0.9, "second": 0.9, "damping": 0.0}
+    >>> found = adam_moments(1.0, curvature=2.0, noise=(0.5, 0.5), steps=(50_000, 50_000), **setting)
     >>> round(found.mean, 4), round(found.square, 4)
     (0.4493, 0.2019)
     """

@@ -536,14 +536,15 @@ def least_squares_risks(
     kept = mean**2 + spread * curvature
     # second moments of the sum of all weights so far, and of this sum with the weights
     total = cross = np.zeros_like(mean)
-    last, average = list[Floats](), list[Floats]()
+    # the first risk, before all steps, is not returned
+    last, average = [moment @ curvature], list[Floats]()
     for count in range(1, integer("steps", steps, least=1, most=10**6) + 1):
         total = total + 2 * cross + moment
         cross = mean * (cross + moment)
-        moment = kept * moment + spread * (moment @ curvature + variance)[..., None]
+        moment = kept * moment + spread * (last[-1] + variance)[..., None]
         last.append(moment @ curvature)
         average.append(total @ curvature / count**2)
-    return SgdRisks(np.array(last), np.array(average))
+    return SgdRisks(np.array(last[1:]), np.array(average))
 
 
 @closed_form
