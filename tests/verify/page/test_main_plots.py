@@ -258,8 +258,9 @@ def lines_of(text: str) -> int:
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}".strip()
-        fits = TextPath((0, 0), longer, size=CAPTION).get_extents().width <= WIDTH
-        lines = [*lines[:-1], longer] if fits else [*lines, word]
+        path = TextPath((0, 0), longer, size=CAPTION)
+        x = path.vertices[np.not_equal(path.codes, path.CLOSEPOLY), 0]  # letters have no curve beyond
+        lines = [*lines[:-1], longer] if np.ptp(x) <= WIDTH else [*lines, word]
     return len(lines)
 
 

@@ -61,7 +61,7 @@ class Page(HTMLParser):
         self.tags: Counter[str] = Counter()
         self.headings: list[int] = []
         self.text = ""
-        self.feed(text)
+        self.feed(str(text))  # markup would be escaped anew, piece by piece
         self.close()
         assert self.open == [] and len(set(self.ids)) == len(self.ids)
 
