@@ -80,9 +80,9 @@ def _extent(text: str, size: float) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=256)  # the same row may be drawn in several widths
-def _outline(text: str, size: float) -> tuple[Path, Bbox]:
-    """A formula as a path, and the box around it."""
-    vertices, codes = text_to_path.get_text_path(_font(size), text, ismath=True)
+def _outline(text: str) -> tuple[Path, Bbox]:
+    """A formula as a path of one size for all, and the box around it."""
+    vertices, codes = text_to_path.get_text_path(_font(FORMULA), text, ismath=True)
     path = Path(vertices, codes)
     return path, path.get_extents()
 
@@ -122,7 +122,7 @@ def top_lines(latex: str, sentence: str, source: str, verdict: str, width: float
         y = top
         for line, height in zip(formulas or said, heights, strict=True):
             if formulas:  # as a path: no reader's fonts have its signs
-                (path, box), unit = _outline(line, size), size / text_to_path.FONT_SCALE
+                (path, box), unit = _outline(line), size / text_to_path.FONT_SCALE
                 move = Affine2D().translate(-box.x0, -box.y1).scale(unit).translate(x, y).scale(1 / 72)
                 figure.add_artist(
                     PathPatch(path, fc=PALETTE["ink"], lw=0, transform=move + figure.dpi_scale_trans)

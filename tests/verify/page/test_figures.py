@@ -60,8 +60,8 @@ ROWS = {r.id: r for r in [*sample().rows, *KINDS.values(), *HARD] if r.points}
 every_row = pytest.mark.parametrize("name", ROWS)
 
 
-def drawn(item: Row, panels: str = "main", width: float | None = None) -> Figure:
-    figure = plots.agreement(item, "stamp", panels, width)
+def drawn(item: Row, *options: Any) -> Figure:
+    figure = plots.agreement(item, "stamp", *options)
     figure.draw_without_rendering()
     return figure
 
@@ -132,7 +132,7 @@ def written(figure: Figure) -> list[Text]:
 @pytest.mark.parametrize("width", [None, 6.0])
 def test_nothing_that_is_written_is_cut_and_no_two_texts_overlap(name: str, width: float | None) -> None:
     for panels in plots.PANELS:
-        plain = width is None and panels == "main"
+        plain = (panels, width) == ("main", None)
         figure = figure_of(name) if plain else drawn(ROWS[name], panels, width)
         found = boxes(written(figure))
         found += [formula.get_window_extent() for formula in formulas(figure)]
