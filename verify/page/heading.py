@@ -122,7 +122,8 @@ def top_lines(latex: str, sentence: str, source: str, verdict: str, width: float
         y = top
         for line, height in zip(formulas or said, heights, strict=True):
             if formulas:  # as a path: no reader's fonts have its signs
-                (path, box), unit = _outline(line), size / text_to_path.FONT_SCALE
+                path, box = _outline(line)
+                unit = size / text_to_path.FONT_SCALE
                 move = Affine2D().translate(-box.x0, -box.y1).scale(unit).translate(x, y).scale(1 / 72)
                 figure.add_artist(
                     PathPatch(path, fc=PALETTE["ink"], lw=0, transform=move + figure.dpi_scale_trans)

@@ -135,8 +135,8 @@ def refresh() -> None:
 def _sources() -> str:
     """Hash of the code that draws and predicts, and of the embedded digits."""
     root = Path(__file__).parents[2]
-    walks = (os.walk(root / part) for part in ("theory", "simulate", "verify/claims"))
-    found = (f"{folder}/{name}" for walk in walks for folder, _, names in walk for name in names)
+    parts = ("theory", "simulate", "verify/claims")
+    found = (f"{at}/{name}" for part in parts for at, _, names in os.walk(root / part) for name in names)
     digest = hashlib.sha256()
     for file in sorted(file for file in found if file.endswith((".py", ".csv.gz"))):
         path = file.removeprefix(f"{root}/")

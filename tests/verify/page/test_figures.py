@@ -203,8 +203,7 @@ def test_any_curve_can_be_drawn(extreme: float) -> None:
     item = next(item for item in ROWS.values() if item.curves)
     curve = item.curves[0]
     broken = [extreme if k % 3 == 0 else v for k, v in enumerate(curve.predicted)]
-    changes: tuple[dict[str, Any], ...] = ({"predicted": broken}, {"rivals": {"wild": broken}})
-    curves = [replace(curve, **change) for change in changes]
+    curves = [replace(curve, predicted=broken), replace(curve, rivals={"wild": broken})]
     plots.agreement(replace(item, curves=curves)).draw_without_rendering()
 
 

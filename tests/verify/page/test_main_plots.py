@@ -14,7 +14,6 @@ import pytest
 from matplotlib.colors import same_color
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
@@ -159,7 +158,7 @@ def pixels(line: Any) -> Floats:
 
 
 def lines(figure: Figure, colour: str = "") -> list[Floats]:
-    found: list[Line2D] = [line for line in figure.axes[0].get_lines() if line.get_linestyle() != "None"]
+    found = (line for line in figure.axes[0].get_lines() if line.get_linestyle() != "None")
     return [pixels(line) for line in found if not colour or same_color(line.get_color(), PALETTE[colour])]
 
 
@@ -260,7 +259,7 @@ def lines_of(text: str) -> int:
         longer = f"{lines[-1]} {word}".strip()
         path = TextPath((0, 0), longer, size=CAPTION)
         x = path.vertices[np.not_equal(path.codes, path.CLOSEPOLY), 0]  # letters have no curve beyond
-        lines = [*lines[:-1], longer] if np.ptp(x) <= WIDTH else [*lines, word]
+        lines[-1:] = [longer] if np.ptp(x) <= WIDTH else [lines[-1], word]
     return len(lines)
 
 
