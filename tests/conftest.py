@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import linecache
 import os
 import signal
 import sys
@@ -50,6 +51,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Freeze what is loaded now, because it stays to the end."""
+    linecache.clearcache()  # every doctest looks whether the files in it have changed
     _keep()
     # the default collects so often that most objects of a plot or a graph are still in use
     gc.set_threshold(20_000, 20, 20)

@@ -6,6 +6,7 @@ last tick; lines are named where they are, so that no plot needs a legend.
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -80,14 +81,14 @@ def dress(axes: Axes, x: Scale, y: Scale, *, left: float = LEFT, above: float = 
             for label in axis.get_ticklabels():
                 label.set_parse_math(True)
     style: Any = {"fontsize": 10, "color": PALETTE["muted"], "parse_math": True, "annotation_clip": False}
-    offset: Any = {"textcoords": "offset points", "va": "top"}
-    axes.annotate(x.name, (1, 0), (0, -17), "axes fraction", ha="right", **offset, **style)
-    axes.annotate(y.name, (0, 1), (-left, above - 3), "axes fraction", ha="left", **offset, **style)
+    style |= {"textcoords": "offset points", "va": "top"}
+    axes.annotate(x.name, (1, 0), (0, -17), "axes fraction", ha="right", **style)
+    axes.annotate(y.name, (0, 1), (-left, above - 3), "axes fraction", ha="left", **style)
 
 
 def _tick(at: float, texts: Mapping[float, str]) -> str:
-    named = next((text for place, text in texts.items() if np.isclose(at, place, atol=0.0)), None)
-    return named if named is not None else f"{at:g}".replace("-", "−")
+    plain = f"{at:g}".replace("-", "−")
+    return next((text for place, text in texts.items() if math.isclose(at, place, rel_tol=1e-5)), plain)
 
 
 def draw_law(axes: Axes, x: ArrayLike, y: ArrayLike, **style: Any) -> None:

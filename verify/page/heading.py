@@ -12,7 +12,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
-from matplotlib.transforms import Affine2D
+from matplotlib.transforms import Affine2D, Bbox
 
 from verify.page.drawing import LEADING, TopLines, in_lines, width_of
 from verify.page.formulas import split_before, typeset
@@ -79,6 +79,14 @@ def _extent(text: str, size: float) -> tuple[float, float]:
     return float(width), float(height)
 
 
+@lru_cache(maxsize=256)  # the same row may be drawn in several widths
+def _outline(text: str) -> tuple[Path, Bbox]:
+    """A formula as a path of one size for all, and the box around it."""
+    vertices, codes = text_to_path.get_text_path(_font(FORMULA), text, ismath=True)
+    path = Path(vertices, codes)
+    return path, path.get_extents()
+
+
 def _font(size: float) -> FontProperties:
     return FontProperties(size=size, math_fontfamily="stix")
 
@@ -114,9 +122,8 @@ def top_lines(latex: str, sentence: str, source: str, verdict: str, width: float
         y = top
         for line, height in zip(formulas or said, heights, strict=True):
             if formulas:  # as a path: no reader's fonts have its signs
-                vertices, codes = text_to_path.get_text_path(_font(size), line, ismath=True)
-                path, unit = Path(vertices, codes), size / text_to_path.FONT_SCALE
-                box = path.get_extents()
+                path, box = _outline(line)
+                unit = size / text_to_path.FONT_SCALE
                 move = Affine2D().translate(-box.x0, -box.y1).scale(unit).translate(x, y).scale(1 / 72)
                 figure.add_artist(
                     PathPatch(path, fc=PALETTE["ink"], lw=0, transform=move + figure.dpi_scale_trans)

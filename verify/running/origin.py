@@ -135,13 +135,13 @@ def refresh() -> None:
 def _sources() -> str:
     """Hash of the code that draws and predicts, and of the embedded digits."""
     root = Path(__file__).parents[2]
-    parts = [root / part for part in ("theory", "simulate", "verify/claims")]
-    files = sorted(p for part in parts for end in ("py", "csv.gz") for p in part.rglob(f"*.{end}"))
+    parts = ("theory", "simulate", "verify/claims")
+    found = (f"{at}/{name}" for part in parts for at, _, names in os.walk(root / part) for name in names)
     digest = hashlib.sha256()
-    for file in files:
-        path = file.relative_to(root)
-        name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
-        digest.update(f"{path.as_posix()}\0{_hash_when_loaded(name, str(file))}\n".encode())
+    for file in sorted(file for file in found if file.endswith((".py", ".csv.gz"))):
+        path = file.removeprefix(f"{root}/")
+        name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        digest.update(f"{path}\0{_hash_when_loaded(name, file)}\n".encode())
     return digest.hexdigest()
 
 
@@ -183,7 +183,7 @@ def _is_users(name: str, file: str, experiment: str) -> bool:
         return name == experiment
     # An installed package of the user counts too if the experiment is in it.
     own = name.partition(".")[0] == experiment.partition(".")[0]
-    return own or not (file.startswith(_installed()) or "site-packages" in file or "dist-packages" in file)
+    return own or not ("site-packages" in file or "dist-packages" in file or file.startswith(_installed()))
 
 
 @cache

@@ -60,8 +60,8 @@ ROWS = {r.id: r for r in [*sample().rows, *KINDS.values(), *HARD] if r.points}
 every_row = pytest.mark.parametrize("name", ROWS)
 
 
-def drawn(item: Row) -> Figure:
-    figure = plots.agreement(item, "stamp")
+def drawn(item: Row, *options: Any) -> Figure:
+    figure = plots.agreement(item, "stamp", *options)
     figure.draw_without_rendering()
     return figure
 
@@ -132,8 +132,8 @@ def written(figure: Figure) -> list[Text]:
 @pytest.mark.parametrize("width", [None, 6.0])
 def test_nothing_that_is_written_is_cut_and_no_two_texts_overlap(name: str, width: float | None) -> None:
     for panels in plots.PANELS:
-        figure = plots.agreement(ROWS[name], "stamp", panels, width)
-        figure.draw_without_rendering()
+        plain = (panels, width) == ("main", None)
+        figure = figure_of(name) if plain else drawn(ROWS[name], panels, width)
         found = boxes(written(figure))
         found += [formula.get_window_extent() for formula in formulas(figure)]
         assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in found)
@@ -203,8 +203,7 @@ def test_any_curve_can_be_drawn(extreme: float) -> None:
     item = next(item for item in ROWS.values() if item.curves)
     curve = item.curves[0]
     broken = [extreme if k % 3 == 0 else v for k, v in enumerate(curve.predicted)]
-    changes: tuple[dict[str, Any], ...] = ({"predicted": broken}, {"rivals": {"wild": broken}})
-    curves = [replace(curve, **change) for change in changes]
+    curves = [replace(curve, predicted=broken), replace(curve, rivals={"wild": broken})]
     plots.agreement(replace(item, curves=curves)).draw_without_rendering()
 
 

@@ -12,6 +12,8 @@ A plot is drawn if the run has everything that it reads. Lines are `theory`, eva
 
 from __future__ import annotations
 
+import contextlib
+
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
@@ -26,19 +28,16 @@ __all__ = ["PLOTS", "MainPlot", "MainRun", "draw_plot", "main_plots"]
 PLOTS: tuple[MainPlot, ...] = (*granziol.PLOTS, *vysogorets.PLOTS, *karakida.PLOTS, *later.PLOTS)
 
 
-def main_plots(results: Results) -> list[MainPlot]:
-    """Return the main plots for which the run has all that they read."""
+def main_plots(results: Results) -> dict[MainPlot, Figure]:
+    """Draw the main plots for which the run has all that they read."""
     run = MainRun(results)
-    return [plot for plot in PLOTS if run.has((plot.target, *plot.needs)) and _drawable(plot, run)]
-
-
-def _drawable(plot: MainPlot, run: MainRun) -> bool:
-    """Whether the claims of a run have the parameters and scores of today's; a file of another version may not."""
-    try:
-        draw_plot(plot, run)
-    except (ArithmeticError, LookupError, StopIteration, TypeError, ValueError):
-        return False
-    return True
+    made = {}
+    for plot in PLOTS:
+        if run.has((plot.target, *plot.needs)):
+            # the claims of a file of another version may not have the parameters and scores of today's
+            with contextlib.suppress(ArithmeticError, LookupError, StopIteration, TypeError, ValueError):
+                made[plot] = draw_plot(plot, run)
+    return made
 
 
 def draw_plot(plot: MainPlot, run: MainRun) -> Figure:

@@ -73,11 +73,10 @@ def _draw_cell(cell: Any, plot: MainPlot, run: MainRun) -> None:
 
     write(PLACE / 2, plot.where, 10.5, color=PALETTE["muted"], va="center")
     shape, colour = MARKS[plot.outcome(run)]
-    mark = Line2D(
+    cell.add_artist(Line2D(
         [1 - (EDGE + 8) / CELL[0]], [1 - (ROW_GAP + PLACE) / 2 / CELL[1]], marker=shape, ms=8.5, ls="", mew=1.4,
         mec=PALETTE[colour], mfc="none" if colour == "muted" else PALETTE[colour],
-    )  # fmt: skip
-    cell.add_artist(mark)
+    ))  # fmt: skip
     write(
         PLACE + FORMULA / 2, mathtext(plot.formula), 13, va="center", parse_math=True, math_fontfamily="stix"
     )

@@ -138,8 +138,7 @@ class Contents:
         main = {*CHOSEN, *(plot.target for plot in PLOTS)}
         topics = {(row.paper, row.topic): k for k, row in reversed(list(enumerate(self.results.rows)))}
         measured = [row for row in self.results.rows if row.points]
-        drawn = each(_figure, measured)
-        figures = dict(zip((row.id for row in measured), drawn, strict=True))
+        figures = dict(zip((row.id for row in measured), each(_figure, measured), strict=True))
         cards = [
             Card(
                 claim=claim,
@@ -161,12 +160,16 @@ class Contents:
 
     def sights(self) -> list[Sight]:
         """Observations in the order of the run, those that crashed first."""
-        found: list[Sight] = []
-        for made in sorted(self.results.observations, key=lambda made: not made.error):
-            figure = plots.observation(made)
-            anchor = self.anchors[f"observed/{made.id}"]
-            found.append(Sight(made, anchor, self.entries(made), themed(figure) if figure else None))
-        return found
+        found = sorted(self.results.observations, key=lambda made: not made.error)
+        return [
+            Sight(
+                made,
+                self.anchors[f"observed/{made.id}"],
+                self.entries(made),
+                themed(figure) if (figure := plots.observation(made)) else None,
+            )
+            for made in found
+        ]
 
     @cached_property
     def papers(self) -> list[str]:

@@ -19,7 +19,7 @@ from verify.page import outcomes, ratios, statements, wording
 from verify.page.cards import Card
 from verify.page.counts import census_line, run_verdict, scorecard
 from verify.page.formulas import formula, in_cell, lettered
-from verify.page.main import MainRun, draw_plot, main_plots
+from verify.page.main import MainRun, main_plots
 from verify.page.markup import template, themed
 from verify.page.report import glance, tables
 from verify.page.report.contents import (
@@ -101,8 +101,8 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         run=run_verdict(results),
         scores=scorecard(results).papers,
         cells=[
-            (plot, plot.outcome(run), themed(draw_plot(plot, run)), plot.caption(run))
-            for plot in main_plots(results)
+            (plot, plot.outcome(run), themed(figure), plot.caption(run))
+            for plot, figure in main_plots(results).items()
         ],
         crashed=[made for made in results.observations if made.error],
         strips=glance.strips(results),
