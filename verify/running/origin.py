@@ -136,10 +136,11 @@ def _sources() -> str:
     """Hash of the code that draws and predicts, and of the embedded digits."""
     root = Path(__file__).parents[2]
     parts = ("theory", "simulate", "verify/claims")
-    found = (f"{at}/{name}" for part in parts for at, _, names in os.walk(root / part) for name in names)
+    walks = (os.walk(root / part) for part in parts)
+    found = (f"{at}{os.sep}{name}" for walk in walks for at, _, names in walk for name in names)
     digest = hashlib.sha256()
     for file in sorted(file for file in found if file.endswith((".py", ".csv.gz"))):
-        path = file.removeprefix(f"{root}/")
+        path = file.removeprefix(f"{root}{os.sep}").replace(os.sep, "/")
         name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         digest.update(f"{path}\0{_hash_when_loaded(name, file)}\n".encode())
     return digest.hexdigest()
