@@ -36,6 +36,8 @@ _TOGETHER = 16
 _SLICE = 1 << 14
 """Columns of the rows that are combined in place at a time."""
 
+(_STERF,) = linalg.get_lapack_funcs(("sterf",), dtype=np.float64)
+
 _ROUNDINGS = 16
 """Roundings of the largest product that are added to a bound, besides the observed asymmetry."""
 
@@ -192,8 +194,7 @@ class Chain:
         self.rounding = math.hypot(self.rounding, float(np.linalg.norm(inside - expected)))
         self._diagonal.append(inside[-1])
         self._coupling.append(inside[:known])
-        nodes: Any = linalg.eigvalsh_tridiagonal(self._diagonal, self.off_diagonal, lapack_driver="sterf")
-        self.nodes = nodes
+        self.nodes = _nodes(self._diagonal, self.off_diagonal)
         self.scale = max(self.scale, size, float(np.abs(self.nodes).max()))
         self._continue(rest)
 
@@ -315,17 +316,30 @@ def _eigen(diagonal: Sequence[float], off_diagonal: Sequence[float]) -> tuple[Fl
     found: Any
     # since scipy 1.16; before, QR is the only accurate driver, and five times as slow as a dense matrix
     if hasattr(linalg.lapack, "dstevd"):
-        found = linalg.eigh_tridiagonal(diagonal, off_diagonal, lapack_driver="stevd")
+        found = linalg.eigh_tridiagonal(diagonal, off_diagonal, check_finite=False, lapack_driver="stevd")
     else:
         found = np.linalg.eigh(np.diag(diagonal) + np.diag(off_diagonal, -1), UPLO="L")
     return found
 
 
+def _nodes(diagonal: Sequence[float], off_diagonal: Sequence[float]) -> Floats:
+    """Return eigenvalues alone, ascending, by the routine that scipy calls after checks that take longer."""
+    if not math.isfinite(sum(diagonal) + sum(off_diagonal)):
+        raise ValueError("products must be finite in the unit of the first, got an overflow")
+    if len(diagonal) == 1:  # which the routine refuses
+        return np.array(diagonal)
+    values, failed = _STERF(diagonal, off_diagonal)
+    if failed:
+        raise np.linalg.LinAlgError("tridiagonal matrix must have eigenvalues that converge, got others")
+    return values
+
+
 def _bounds(values: Floats, residuals: Floats) -> Floats:
     """Return the residuals, or residual^2 / gap to the intervals of the other values, ascending, if that is less."""
-    below = np.maximum.accumulate(np.r_[-np.inf, (values + residuals)[:-1]])
-    above = np.minimum.accumulate(np.r_[np.inf, (values - residuals)[:0:-1]])[::-1]
-    gaps = np.minimum(values - below, above - values)
+    gaps = np.full(len(values), np.inf)
+    gaps[1:] = values[1:] - np.maximum.accumulate((values + residuals)[:-1])
+    above = np.minimum.accumulate((values - residuals)[:0:-1])[::-1]
+    gaps[:-1] = np.minimum(gaps[:-1], above - values[:-1])
     return _second_order(residuals, np.where(np.isfinite(gaps), gaps, 0.0))
 
 

@@ -51,7 +51,7 @@ def inner_products(rows: Tensor, others: Tensor) -> Tensor:
 def length(vector: Tensor) -> Tensor:
     """Return the length as a 0-d tensor, as accurate as `inner_products`; its square must not overflow or vanish."""
     if not _loses_digits(vector):
-        return vector.norm()
+        return torch.linalg.vector_norm(vector)
     return torch.stack([part.norm().double() for part in vector.split(_TERMS)]).norm()
 
 
