@@ -36,6 +36,11 @@ def found() -> Measurement:
     return measure_problem(small_problem(), top=2, seed=1, batches=SIZE)
 
 
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "_MOST", 3)
+
+
 def tops_of_all_batches(matrices: np.ndarray) -> np.ndarray:
     """Largest eigenvalues of the mean over every batch of the size."""
     return np.array(
@@ -90,6 +95,7 @@ def test_the_budget_is_kept_and_what_is_left_open_is_said(budget: float) -> None
     assert budget < 800 or 2 < len(seen.batches.pairs) < 40
 
 
+@pytest.mark.usefixtures("few")
 def test_what_the_budget_leaves_no_room_for_is_not_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "_PROBES", 10**6)
     seen = measure_problem(small_problem(), top=2, batches=SIZE)
@@ -97,6 +103,7 @@ def test_what_the_budget_leaves_no_room_for_is_not_predicted(monkeypatch: pytest
     assert re.search("G by theory +none: the budget", seen.summary())
 
 
+@pytest.mark.usefixtures("few")
 def test_a_loss_that_is_not_convex_is_measured_and_not_predicted() -> None:
     x, _ = small_data()
     given = problem(
@@ -116,6 +123,7 @@ def test_a_size_out_of_its_domain_and_a_sum_are_refused() -> None:
         measure_problem(given, batches=4)
 
 
+@pytest.mark.usefixtures("few")
 def test_the_command_prints_means_and_draws_a_histogram(net: list[str], capsys: Any) -> None:
     words = ["measure", *net, "--top", "1", "--batches", "3"]
     assert cli.main(words) == 0
@@ -131,6 +139,7 @@ def test_the_command_prints_means_and_draws_a_histogram(net: list[str], capsys: 
     assert "batches must be below 8" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("few")
 def test_python_takes_batches(net: list[str]) -> None:
     torch.manual_seed(0)
     seen = measuring.measure(nn.Linear(4, 2), "data.npz", top=1, batches=2)
