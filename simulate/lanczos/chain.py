@@ -95,8 +95,8 @@ class _Rows:
         self._own[self._filled] = row
         self._filled += 1
 
-    def split(self, vector: Tensor, *, twice: bool) -> tuple[Tensor, Floats]:
-        """Reduce a vector in place to its part orthogonal to all rows; return it and its coordinates in the rows.
+    def split(self, vector: Tensor, *, twice: bool) -> Floats:
+        """Reduce a vector in place to its part orthogonal to all rows; return its coordinates in the rows.
 
         One pass over all rows loses digits if it takes away much, so another pass comes first. A product with the last
         row has large coordinates in the last two rows only: unless `twice`, the first pass is over these.
@@ -109,7 +109,7 @@ class _Rows:
                 vector.addmv_(block.mT, found[-1], alpha=-1)
             coordinates = torch.cat(found).cpu()
             inside[len(inside) - len(coordinates) :] += coordinates
-        return vector, inside.numpy()
+        return inside.numpy()
 
     def combined(self, coordinates: Floats) -> Tensor:
         """Return the vectors (n, dim) whose coordinates are the columns (len, n)."""
@@ -154,7 +154,8 @@ class Chain:
         self.found, self.scale, self.rounding, self._twice = found, scale, rounding, twice
         self.rows = _Rows(found.rows, most)
         self._tails = found.tails.clone()
-        self._next = _unit(self.rows.split(start, twice=True)[0])
+        self.rows.split(start, twice=True)
+        self._next = start / length(start)
         self._diagonal: list[float] = []
         self.off_diagonal: list[float] = []
         self._coupling: list[Floats] = []
@@ -183,7 +184,7 @@ class Chain:
         self.rows.append(row)
         products = product(row)
         size = float(length(products))
-        rest, inside = self.rows.split(products, twice=self._twice)
+        inside = self.rows.split(products, twice=self._twice)
         expected = np.zeros(len(inside))  # coordinates for an exactly symmetric matrix
         self._hidden.append(numbers(hidden))
         # by symmetry the coordinates in Y follow from the tails of A Y
@@ -196,7 +197,7 @@ class Chain:
         self._coupling.append(inside[:known])
         self.nodes = _nodes(self._diagonal, self.off_diagonal)
         self.scale = max(self.scale, size, float(np.abs(self.nodes).max()))
-        self._continue(rest)
+        self._continue(products)
 
     def _continue(self, rest: Tensor) -> None:
         left = self._remainder = float(length(rest))
@@ -313,24 +314,20 @@ def _eigen(diagonal: Sequence[float], off_diagonal: Sequence[float]) -> tuple[Fl
     Relatively robust representations, scipy's default before 1.16, leave some hundred roundings. These add up over
     restarts until they exceed the bounds.
     """
-    found: Any
     # since scipy 1.16; before, QR is the only accurate driver, and five times as slow as a dense matrix
     if hasattr(linalg.lapack, "dstevd"):
-        found = linalg.eigh_tridiagonal(diagonal, off_diagonal, check_finite=False, lapack_driver="stevd")
-    else:
-        found = np.linalg.eigh(np.diag(diagonal) + np.diag(off_diagonal, -1), UPLO="L")
-    return found
+        found: Any = linalg.eigh_tridiagonal(diagonal, off_diagonal, lapack_driver="stevd")
+        return found
+    return np.linalg.eigh(np.diag(diagonal) + np.diag(off_diagonal, -1), UPLO="L")
 
 
 def _nodes(diagonal: Sequence[float], off_diagonal: Sequence[float]) -> Floats:
-    """Return eigenvalues alone, ascending, by the routine that scipy calls after checks that take longer."""
-    if not math.isfinite(sum(diagonal) + sum(off_diagonal)):
-        raise ValueError("products must be finite in the unit of the first, got an overflow")
+    """Return eigenvalues alone, ascending, without the checks of scipy, which take longer than a small matrix."""
     if len(diagonal) == 1:  # which the routine refuses
         return np.array(diagonal)
     values, failed = _STERF(diagonal, off_diagonal)
-    if failed:
-        raise np.linalg.LinAlgError("tridiagonal matrix must have eigenvalues that converge, got others")
+    if failed or not math.isfinite(sum(diagonal) + sum(off_diagonal)):
+        raise ValueError("products must be finite in the unit of the first, got an overflow")
     return values
 
 
@@ -392,10 +389,6 @@ def _tridiagonalise(values: Floats, off_diagonal: Floats) -> tuple[Floats, list[
     turn = turn[1:, 1:] * np.cumprod(np.where(out < 0, -1.0, 1.0))
     # reversed: Hessenberg form couples the first axis to the vector, the chain its last row
     return turn[:, ::-1], np.diag(reduced)[:0:-1].tolist(), np.abs(out)[::-1].tolist()
-
-
-def _unit(vector: Tensor) -> Tensor:
-    return vector / length(vector)
 
 
 @dataclass(eq=False)
