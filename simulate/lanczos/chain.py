@@ -101,15 +101,15 @@ class _Rows:
         One pass over all rows loses digits if it takes away much, so another pass comes first. A product with the last
         row has large coordinates in the last two rows only: unless `twice`, the first pass is over these.
         """
-        inside, whole = torch.zeros(len(self), dtype=torch.float64), self._parts()
+        inside, whole = np.zeros(len(self)), self._parts()
         for parts in (whole if twice else [whole[-1][-2:]], whole):
             found = []
             for block in parts:
                 found.append(inner_products(block, vector))
                 vector.addmv_(block.mT, found[-1], alpha=-1)
-            coordinates = torch.cat(found).cpu()
+            coordinates = numbers(torch.cat(found))
             inside[len(inside) - len(coordinates) :] += coordinates
-        return inside.numpy()
+        return inside
 
     def combined(self, coordinates: Floats) -> Tensor:
         """Return the vectors (n, dim) whose coordinates are the columns (len, n)."""
@@ -179,8 +179,8 @@ class Chain:
         """Add the next vector, by one product."""
         row, known = self._next, len(self.found.values)
         hidden = inner_products(self._tails, row)
-        # tails stay orthogonal to all rows, so that residuals need no further product
-        self._tails -= torch.outer(hidden, row)
+        if len(hidden):  # tails stay orthogonal to all rows, so that residuals need no further product
+            self._tails -= torch.outer(hidden, row)
         self.rows.append(row)
         products = product(row)
         size = float(length(products))
