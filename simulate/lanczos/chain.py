@@ -237,10 +237,10 @@ class Chain:
         values, coordinates = self._decomposed()
         residuals = self._remainders(coordinates) + self.noise
         bounds = _bounds(values, residuals) + self.noise
-        last = len(values) - 1
-        chosen = [*range(last, last - top, -1), *range(bottom - 1, -1, -1)]
+        chosen = [*range(len(values))][::-1]
         # with fewer values than wanted, both ends would name the same ones twice
-        chosen = chosen if len(chosen) <= len(values) else [*range(last, -1, -1)]
+        if top + bottom < len(chosen):
+            chosen[top : len(chosen) - bottom] = []
         return Pairs(values[chosen], residuals[chosen], bounds[chosen], coordinates[:, chosen])
 
     def kept(self) -> Pairs:
@@ -287,7 +287,7 @@ class Chain:
 
     def floor(self, bottom: int, doubt: float) -> float:
         """Return a lower bound of all but `bottom` eigenvalues, in the same sense."""
-        others = len(self.found.values) - min(bottom, len(self.found.values))
+        others = max(len(self.found.values) - bottom, 0)
         nodes = np.r_[self._dropped, self.nodes]
         return -self._highest(-nodes, -self.found.values[:others], self.found.residuals[:others], doubt)
 
@@ -333,11 +333,11 @@ def _nodes(diagonal: Sequence[float], off_diagonal: Sequence[float]) -> Floats:
 
 def _bounds(values: Floats, residuals: Floats) -> Floats:
     """Return the residuals, or residual^2 / gap to the intervals of the other values, ascending, if that is less."""
-    gaps = np.full(len(values), np.inf)
+    gaps = np.full(len(values), np.inf if len(values) > 1 else 0.0)
     gaps[1:] = values[1:] - np.maximum.accumulate((values + residuals)[:-1])
     above = np.minimum.accumulate((values - residuals)[:0:-1])[::-1]
     gaps[:-1] = np.minimum(gaps[:-1], above - values[:-1])
-    return _second_order(residuals, np.where(np.isfinite(gaps), gaps, 0.0))
+    return _second_order(residuals, gaps)
 
 
 def _second_order(residuals: Floats, gaps: Floats) -> Floats:

@@ -24,12 +24,10 @@ def row_lengths(rows: Tensor) -> Tensor:
     """Return Euclidean lengths of rows, even if their squares overflow or vanish."""
     unit = rows.abs().amax(dim=1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
     scaled = rows / unit
-    plain = not _loses_digits(rows)
-    lengths = (
-        torch.linalg.vector_norm(scaled, dim=1)
-        if plain
-        else torch.stack([length(row) for row in scaled]).to(rows)
-    )
+    if _loses_digits(rows):
+        lengths = torch.stack([length(row) for row in scaled]).to(rows)
+    else:
+        lengths = torch.linalg.vector_norm(scaled, dim=1)
     return lengths * unit[:, 0]
 
 
