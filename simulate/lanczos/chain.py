@@ -327,7 +327,7 @@ def _nodes(diagonal: Sequence[float], off_diagonal: Sequence[float]) -> Floats:
         return np.array(diagonal)
     values, failed = _STERF(diagonal, off_diagonal)
     if failed or not math.isfinite(sum(diagonal) + sum(off_diagonal)):
-        raise ValueError("products must be finite in the unit of the first, got an overflow")
+        raise ValueError("products must be finite, got an overflow")
     return values
 
 
