@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import flop_registry
 
+from simulate.lanczos import chain
 from simulate.matrices import ensembles, reduced
 from simulate.perceptrons import trained
 
@@ -155,12 +156,13 @@ NAMES = (
     "svdvals",
 )
 
-BANDED = ("eig_banded", "eigh_tridiagonal", "eigvals_banded", "eigvalsh_tridiagonal", "solve_triangular")
+BANDED = ("eig_banded", "eigh_tridiagonal", "eigvals_banded", "solve_triangular")
 
 SEEN: Any = (
     (np.linalg, NAMES),
     (scipy.linalg, (*NAMES, *BANDED)),
     (ensembles, ("eigenpair", "_bisected")),  # LAPACK by its own names
+    (chain, ("_nodes",)),
     (reduced, ("eigenpair",)),
 )
 

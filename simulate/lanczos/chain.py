@@ -36,6 +36,8 @@ _TOGETHER = 16
 _SLICE = 1 << 14
 """Columns of the rows that are combined in place at a time."""
 
+(_STERF,) = linalg.get_lapack_funcs(("sterf",), dtype=np.float64)
+
 _ROUNDINGS = 16
 """Roundings of the largest product that are added to a bound, besides the observed asymmetry."""
 
@@ -93,21 +95,21 @@ class _Rows:
         self._own[self._filled] = row
         self._filled += 1
 
-    def split(self, vector: Tensor, *, twice: bool) -> tuple[Tensor, Floats]:
-        """Reduce a vector in place to its part orthogonal to all rows; return it and its coordinates in the rows.
+    def split(self, vector: Tensor, *, twice: bool) -> Floats:
+        """Reduce a vector in place to its part orthogonal to all rows; return its coordinates in the rows.
 
         One pass over all rows loses digits if it takes away much, so another pass comes first. A product with the last
         row has large coordinates in the last two rows only: unless `twice`, the first pass is over these.
         """
-        inside, whole = torch.zeros(len(self), dtype=torch.float64), self._parts()
+        inside, whole = np.zeros(len(self)), self._parts()
         for parts in (whole if twice else [whole[-1][-2:]], whole):
             found = []
             for block in parts:
                 found.append(inner_products(block, vector))
                 vector.addmv_(block.mT, found[-1], alpha=-1)
-            coordinates = torch.cat(found).cpu()
+            coordinates = numbers(torch.cat(found))
             inside[len(inside) - len(coordinates) :] += coordinates
-        return vector, inside.numpy()
+        return inside
 
     def combined(self, coordinates: Floats) -> Tensor:
         """Return the vectors (n, dim) whose coordinates are the columns (len, n)."""
@@ -152,7 +154,8 @@ class Chain:
         self.found, self.scale, self.rounding, self._twice = found, scale, rounding, twice
         self.rows = _Rows(found.rows, most)
         self._tails = found.tails.clone()
-        self._next = _unit(self.rows.split(start, twice=True)[0])
+        self.rows.split(start, twice=True)
+        self._next = start / length(start)
         self._diagonal: list[float] = []
         self.off_diagonal: list[float] = []
         self._coupling: list[Floats] = []
@@ -176,12 +179,12 @@ class Chain:
         """Add the next vector, by one product."""
         row, known = self._next, len(self.found.values)
         hidden = inner_products(self._tails, row)
-        # tails stay orthogonal to all rows, so that residuals need no further product
-        self._tails -= torch.outer(hidden, row)
+        if len(hidden):  # tails stay orthogonal to all rows, so that residuals need no further product
+            self._tails -= torch.outer(hidden, row)
         self.rows.append(row)
         products = product(row)
         size = float(length(products))
-        rest, inside = self.rows.split(products, twice=self._twice)
+        inside = self.rows.split(products, twice=self._twice)
         expected = np.zeros(len(inside))  # coordinates for an exactly symmetric matrix
         self._hidden.append(numbers(hidden))
         # by symmetry the coordinates in Y follow from the tails of A Y
@@ -192,10 +195,9 @@ class Chain:
         self.rounding = math.hypot(self.rounding, float(np.linalg.norm(inside - expected)))
         self._diagonal.append(inside[-1])
         self._coupling.append(inside[:known])
-        nodes: Any = linalg.eigvalsh_tridiagonal(self._diagonal, self.off_diagonal, lapack_driver="sterf")
-        self.nodes = nodes
+        self.nodes = _nodes(self._diagonal, self.off_diagonal)
         self.scale = max(self.scale, size, float(np.abs(self.nodes).max()))
-        self._continue(rest)
+        self._continue(products)
 
     def _continue(self, rest: Tensor) -> None:
         left = self._remainder = float(length(rest))
@@ -235,10 +237,10 @@ class Chain:
         values, coordinates = self._decomposed()
         residuals = self._remainders(coordinates) + self.noise
         bounds = _bounds(values, residuals) + self.noise
-        last = len(values) - 1
-        chosen = [*range(last, last - top, -1), *range(bottom - 1, -1, -1)]
+        chosen = [*range(len(values))][::-1]
         # with fewer values than wanted, both ends would name the same ones twice
-        chosen = chosen if len(chosen) <= len(values) else [*range(last, -1, -1)]
+        if top + bottom < len(chosen):
+            chosen[top : len(chosen) - bottom] = []
         return Pairs(values[chosen], residuals[chosen], bounds[chosen], coordinates[:, chosen])
 
     def kept(self) -> Pairs:
@@ -285,7 +287,7 @@ class Chain:
 
     def floor(self, bottom: int, doubt: float) -> float:
         """Return a lower bound of all but `bottom` eigenvalues, in the same sense."""
-        others = len(self.found.values) - min(bottom, len(self.found.values))
+        others = max(len(self.found.values) - bottom, 0)
         nodes = np.r_[self._dropped, self.nodes]
         return -self._highest(-nodes, -self.found.values[:others], self.found.residuals[:others], doubt)
 
@@ -312,21 +314,30 @@ def _eigen(diagonal: Sequence[float], off_diagonal: Sequence[float]) -> tuple[Fl
     Relatively robust representations, scipy's default before 1.16, leave some hundred roundings. These add up over
     restarts until they exceed the bounds.
     """
-    found: Any
     # since scipy 1.16; before, QR is the only accurate driver, and five times as slow as a dense matrix
     if hasattr(linalg.lapack, "dstevd"):
-        found = linalg.eigh_tridiagonal(diagonal, off_diagonal, lapack_driver="stevd")
-    else:
-        found = np.linalg.eigh(np.diag(diagonal) + np.diag(off_diagonal, -1), UPLO="L")
-    return found
+        found: Any = linalg.eigh_tridiagonal(diagonal, off_diagonal, lapack_driver="stevd")
+        return found
+    return np.linalg.eigh(np.diag(diagonal) + np.diag(off_diagonal, -1), UPLO="L")
+
+
+def _nodes(diagonal: Sequence[float], off_diagonal: Sequence[float]) -> Floats:
+    """Return eigenvalues alone, ascending, without the checks of scipy, which take longer than a small matrix."""
+    if len(diagonal) == 1:  # which the routine refuses
+        return np.array(diagonal)
+    values, failed = _STERF(diagonal, off_diagonal)
+    if failed or not math.isfinite(sum(diagonal) + sum(off_diagonal)):
+        raise ValueError("products must be finite, got an overflow")
+    return values
 
 
 def _bounds(values: Floats, residuals: Floats) -> Floats:
     """Return the residuals, or residual^2 / gap to the intervals of the other values, ascending, if that is less."""
-    below = np.maximum.accumulate(np.r_[-np.inf, (values + residuals)[:-1]])
-    above = np.minimum.accumulate(np.r_[np.inf, (values - residuals)[:0:-1]])[::-1]
-    gaps = np.minimum(values - below, above - values)
-    return _second_order(residuals, np.where(np.isfinite(gaps), gaps, 0.0))
+    gaps = np.full(len(values), np.inf if len(values) > 1 else 0.0)
+    gaps[1:] = values[1:] - np.maximum.accumulate((values + residuals)[:-1])
+    above = np.minimum.accumulate((values - residuals)[:0:-1])[::-1]
+    gaps[:-1] = np.minimum(gaps[:-1], above - values[:-1])
+    return _second_order(residuals, gaps)
 
 
 def _second_order(residuals: Floats, gaps: Floats) -> Floats:
@@ -378,10 +389,6 @@ def _tridiagonalise(values: Floats, off_diagonal: Floats) -> tuple[Floats, list[
     turn = turn[1:, 1:] * np.cumprod(np.where(out < 0, -1.0, 1.0))
     # reversed: Hessenberg form couples the first axis to the vector, the chain its last row
     return turn[:, ::-1], np.diag(reduced)[:0:-1].tolist(), np.abs(out)[::-1].tolist()
-
-
-def _unit(vector: Tensor) -> Tensor:
-    return vector / length(vector)
 
 
 @dataclass(eq=False)

@@ -24,12 +24,10 @@ def row_lengths(rows: Tensor) -> Tensor:
     """Return Euclidean lengths of rows, even if their squares overflow or vanish."""
     unit = rows.abs().amax(dim=1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
     scaled = rows / unit
-    plain = not _loses_digits(rows)
-    lengths = (
-        torch.linalg.vector_norm(scaled, dim=1)
-        if plain
-        else torch.stack([length(row) for row in scaled]).to(rows)
-    )
+    if _loses_digits(rows):
+        lengths = torch.stack([length(row) for row in scaled]).to(rows)
+    else:
+        lengths = torch.linalg.vector_norm(scaled, dim=1)
     return lengths * unit[:, 0]
 
 
@@ -51,7 +49,7 @@ def inner_products(rows: Tensor, others: Tensor) -> Tensor:
 def length(vector: Tensor) -> Tensor:
     """Return the length as a 0-d tensor, as accurate as `inner_products`; its square must not overflow or vanish."""
     if not _loses_digits(vector):
-        return vector.norm()
+        return torch.linalg.vector_norm(vector)
     return torch.stack([part.norm().double() for part in vector.split(_TERMS)]).norm()
 
 

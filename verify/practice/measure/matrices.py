@@ -113,10 +113,11 @@ class Search:
         self.lowest, self._bottom = lowest, int(lowest and self._count < self.dim)
         self._unit = 0.0
         start = self.random_vectors(rng, 1)[0]
-        size = start.element_size() * self.dim
-        room = _memory.available(operator.device) / 4 / size
-        wanted = self.dim if self.dim <= LARGEST_WHOLE else max(_VECTORS, 3 * count)
-        self._most = int(max(self.least, min(wanted, room)))
+        size = 4 * start.element_size() * self.dim
+        most = self.dim if self.dim <= LARGEST_WHOLE else max(_VECTORS, 3 * count)
+        if not _memory.is_free(most * size, operator.device):
+            most = min(most, int(_memory.available(operator.device) / size))
+        self._most = max(self.least, most)
         self._chain = Chain(Found.nothing(start), start, 0.0, 0.0, self._most)
         self._ceiling: float | None = None
         self._pairs: Pairs | None = None

@@ -92,7 +92,7 @@ def test_the_budget_is_kept_and_what_is_left_open_is_said(budget: float) -> None
 
 def test_what_the_budget_leaves_no_room_for_is_not_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "_PROBES", 10**6)
-    seen = measure_problem(small_problem(), top=2, batches=SIZE)
+    seen = measure_problem(small_problem(), top=2, budget=400, batches=SIZE)
     assert seen.batches.law is None and seen.batches.not_predicted == "the budget"
     assert re.search("G by theory +none: the budget", seen.summary())
 
@@ -102,7 +102,7 @@ def test_a_loss_that_is_not_convex_is_measured_and_not_predicted() -> None:
     given = problem(
         small_net(nn.Tanh()), (x, x[:, :3]), loss=lambda z, y: -((z - y) ** 2).mean(), dtype="float64"
     )
-    seen = measure_problem(given, top=2, batches=SIZE)
+    seen = measure_problem(given, top=2, budget=500, batches=SIZE)
     assert "convex" in seen.batches.not_predicted and len(seen.batches.pairs) > 2
 
 
@@ -117,7 +117,7 @@ def test_a_size_out_of_its_domain_and_a_sum_are_refused() -> None:
 
 
 def test_the_command_prints_means_and_draws_a_histogram(net: list[str], capsys: Any) -> None:
-    words = ["measure", *net, "--top", "1", "--batches", "3"]
+    words = ["measure", *net, "--top=1", "--budget=300", "--batches", "3"]
     assert cli.main(words) == 0
     out = capsys.readouterr().out
     drawn = json.loads(Path("losscurv-measure/measure.json").read_text(), parse_constant=no_constant)[
@@ -133,5 +133,5 @@ def test_the_command_prints_means_and_draws_a_histogram(net: list[str], capsys: 
 
 def test_python_takes_batches(net: list[str]) -> None:
     torch.manual_seed(0)
-    seen = measuring.measure(nn.Linear(4, 2), "data.npz", top=1, batches=2)
+    seen = measuring.measure(nn.Linear(4, 2), "data.npz", top=1, budget=300, batches=2)
     assert seen.batches is not None and seen.batches.size == 2 and "mini-batches of 2" in seen.summary()
