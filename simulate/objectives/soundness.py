@@ -416,16 +416,15 @@ class _Line:
         typical = math.sqrt(sum(squares) / sum(counts)) or 1.0
         sizes = [math.sqrt(s / n) if s else typical for s, n in zip(squares, counts, strict=True)]
         self._along = tuple(normal(p, seed=seed) * size for p, size in zip(self._start, sizes, strict=True))
+        with objective.own_mode(), torch.enable_grad():
+            outputs = objective.outputs(objective.leaves, batch.inputs)
+        for place, row in padding_rows(outputs, objective.leaves):
+            self._along[place][row] = 0.0
 
     def derivatives(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-        """Return loss and gradient at the parameters, and torch's derivatives of both along the line.
-
-        Call it first, since it takes padding rows out of the line.
-        """
+        """Return loss and gradient at the parameters, and torch's derivatives of both along the line."""
         with self._guard(self._start) as leaves:
             loss = self._loss(leaves)
-            for place, row in padding_rows(loss, leaves):
-                self._along[place][row] = 0.0
             gradient = slopes(loss, leaves, again=True)
             first = torch.stack([(g * v).sum() for g, v in zip(gradient, self._along, strict=True)]).sum()
             second = slopes(gradient, leaves, self._along)
