@@ -10,12 +10,7 @@ __all__ = ["LOADED", "fresh"]
 LOADED = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
 """Its processes are forked off one that has loaded, and done nothing else: a new one takes seconds for that."""
 
-LOADED.set_forkserver_preload(
-    [
-        *("torch._dynamo", "torch.fx.experimental.symbolic_shapes", "rich.progress", "simulate.data"),
-        *("verify.cli", "verify.practice.plan", "verify.page.report", "verify.page.terminal"),
-    ]
-)
+LOADED.set_forkserver_preload(["torch._dynamo", "verify.cli", "verify.practice.plan", "verify.page.report"])
 
 
 def fresh(program: str, **options: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -14,6 +15,7 @@ from verify.page.plots import to_svg
 from verify.page.theme import DARK, PAGE, PAGE_DARK, PALETTE
 
 
+@cache  # compiling one takes longer than to fill in many a page
 def template(name: str, **filters: Callable[..., Any]) -> Template:
     """One of the templates of `verify.page`, with the colours of the page, numbers as text and filters of its own."""
     environment = Environment(

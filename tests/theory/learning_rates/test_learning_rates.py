@@ -78,24 +78,7 @@ def test_the_worst_eigenvalue_is_an_end_of_the_interval(
     assert_allclose(found, inside, rtol=1e-6)
 
 
-each_largest_and_smallest = pytest.mark.parametrize(("largest", "smallest"), INTERVALS)
-
-
-@each_largest_and_smallest
-def test_contractions_of_the_named_constants(largest: float, smallest: float) -> None:
-    ends = {"largest": largest, "smallest": smallest}
-    for name, method in (
-        ("heavy_ball", "heavy_ball"),
-        ("nesterov", "nesterov"),
-        ("best_nesterov", "nesterov"),
-    ):
-        constants = getattr(learning_rates, name)(largest, smallest)
-        found = getattr(learning_rates, f"{method}_contraction")(*constants[:2], **ends)
-        # double roots: the radius is good to the root of the rounding error
-        assert_allclose(found, constants.contraction, rtol=1e-6)
-
-
-@each_largest_and_smallest
+@pytest.mark.parametrize(("largest", "smallest"), INTERVALS)
 def test_no_other_nesterov_is_faster(largest: float, smallest: float) -> None:
     best = learning_rates.best_nesterov(largest, smallest)
     for a in (0.95, 1.0, 1.05):

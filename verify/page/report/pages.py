@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -168,9 +167,7 @@ def _part(name: str, contents: Contents, links: Links, **values: Any) -> Markup:
     return Markup(_template(name).render(**shared, **values))  # noqa: S704 - the templates escape
 
 
-@cache
 def _template(name: str) -> Template:
-    """A template to be filled in; compiling it takes longer than many a page."""
     ending = ".j2" if "." in name else ".html.j2"
     return template(f"report/{name}{ending}", **_FILTERS)
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from jinja2 import Template
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -70,15 +69,10 @@ def beside(
         entries = {entry.id for entry in results.inventory if entry.paper == name}
         page = paper_page(docs[name], entries, links)
         rows = {entry: anchors[f"entry/{name}/{entry}"] for entry in entries}
-        html = _template().render(page=page, name=name, rows=rows, inventory=inventory)
+        html = template("paper.html.j2").render(page=page, name=name, rows=rows, inventory=inventory)
         place = f"claims/{file}"
         found[name] = Beside(place, html, {e: f"{place}#{anchor}" for e, anchor in page.anchors.items()})
     return found
-
-
-@cache
-def _template() -> Template:
-    return template("paper.html.j2")
 
 
 def paper_page(text: str, entries: Collection[str] = (), links: Mapping[str, str] | None = None) -> PaperPage:
