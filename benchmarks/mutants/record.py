@@ -83,9 +83,9 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield ""
 
 
-def summary(counts: dict[str, Any], found: Iterable[Finding], root: Path) -> Campaign:
+def summary(counts: dict[str, Any], rows: Iterable[Finding], root: Path) -> Campaign:
     """Return the record of one folder: numbers of edits, their outcomes, and all that were not caught."""
-    mine = [row for row in found if row["file"].startswith(f"{counts['folder']}/")]
+    mine = [row for row in rows if row["file"].startswith(f"{counts['folder']}/")]
     survivors = [
         Survivor(
             place=f"{row['file']}:{row['line']}",
@@ -97,14 +97,9 @@ def summary(counts: dict[str, Any], found: Iterable[Finding], root: Path) -> Cam
         for row in mine
         if row["outcome"] not in (*CAUGHT, "inert")
     ]
-    kinds, rooms = _tallies(mine, lambda row: row["kind"]), _tallies(mine, room)
-    kinds = {name: kinds[name] for name in KINDS if name in kinds}
-    return Campaign(**counts, kinds=kinds, rooms=rooms, survivors=survivors)
-
-
-def _tallies(rows: Sequence[Finding], of: Callable[[Finding], str]) -> dict[str, Outcomes]:
-    names = sorted({of(row) for row in rows})
-    return {name: tally([row["outcome"] for row in rows if of(row) == name]) for name in names}
+    found = {kind: [row["outcome"] for row in mine if row["kind"] == kind] for kind in KINDS}
+    kinds = {kind: tally(outcomes) for kind, outcomes in found.items() if outcomes}
+    return Campaign(**counts, kinds=kinds, survivors=survivors)
 
 
 def tally(outcomes: Sequence[str]) -> Outcomes:
@@ -115,16 +110,6 @@ def tally(outcomes: Sequence[str]) -> Outcomes:
     """
     caught, crashed = (sum(one in names for one in outcomes) for names in (CAUGHT, CRASHED))
     return Outcomes(len(outcomes), outcomes.count("inert"), caught, crashed)
-
-
-def room(row: Finding) -> str:
-    """Return the topic of the file of a row.
-
-    >>> room({"file": "theory/own_direction.py"}), room({"file": "theory/fisher/network.py"})
-    ('theory/own_direction', 'theory/fisher')
-    """
-    top, inside = PurePosixPath(row["file"]).parts[:2]
-    return f"{top}/{inside.removesuffix('.py')}"
 
 
 def merged(before: Sequence[Campaign], new: Sequence[Campaign]) -> list[Campaign]:

@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import itertools
 import math
+import os
 import struct
 import sys
 import time
@@ -145,6 +146,8 @@ def run_block(
         If a score is not one number or one vector per replicate (NaN and infinity pass: the verdict names them).
     """
     device = own_gpu(device)
+    if device != "cpu":
+        importlib.import_module("torch")  # whose settings hold for this block too
     # the time of this thread stands still while a GPU computes
     clock = time.thread_time if device == "cpu" else time.perf_counter
     started = clock()
@@ -167,20 +170,27 @@ def run_block(
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """Use one BLAS and one torch thread, with TF32 off: results have the same bits for any number of workers."""
-    import torch
-
     importlib.import_module("scipy.linalg")  # brings a BLAS of its own, which the limit must find loaded
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    threads = 0
+    # to load torch takes seconds: where it will begin with one thread, as in a worker, it is left to who needs it
+    if (
+        "torch" in sys.modules
+        or not os.environ.get("OMP_NUM_THREADS") == os.environ.get("MKL_NUM_THREADS", "1") == "1"
+    ):
+        import torch
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
     try:
         # a module imported since then may have brought another thread pool
         with _thread_pools(len(sys.modules)).limit(limits=1):
             yield
     finally:
-        torch.set_num_threads(threads)
+        if threads:
+            sys.modules["torch"].set_num_threads(threads)
 
 
 @lru_cache(maxsize=1)

@@ -153,14 +153,11 @@ def test_it_runs_from_anywhere_as_from_an_installed_package(
 ) -> None:
     """And a checkout loads it by itself."""
     monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # torch, which takes seconds to load, need not be told
     pytester.makeconftest("""
-        import contextlib
         import pytest
-        from simulate.monte_carlo import blocks
         from tests.verify import toy_claims
-        from verify.running import identities
 
-        blocks.one_thread = identities.one_thread = contextlib.nullcontext  # torch takes seconds to load
         toy_claims.replace_all(pytest.MonkeyPatch(), toy_claims.RIGHT, toy_claims.EXACT)
     """)
 

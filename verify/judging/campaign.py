@@ -77,7 +77,6 @@ class Campaign(NamedTuple):
     commit: str
     date: str
     kinds: Mapping[str, Outcomes]
-    rooms: Mapping[str, Outcomes]
     survivors: Sequence[Survivor]
 
     @property
@@ -107,6 +106,6 @@ def campaigns(file: Path = FILE) -> tuple[Campaign, ...]:
         raise ValueError(f"{file} must be a record of a campaign, got {error!r}") from None
 
 
-def _campaign(*, kinds: Any, rooms: Any, survivors: Any, **origin: Any) -> Campaign:
-    kinds, rooms = ({name: Outcomes(*row) for name, row in table.items()} for table in (kinds, rooms))
-    return Campaign(**origin, kinds=kinds, rooms=rooms, survivors=[Survivor(*row) for row in survivors])
+def _campaign(*, kinds: Any, survivors: Any, **origin: Any) -> Campaign:
+    tallies = {name: Outcomes(*row) for name, row in kinds.items()}
+    return Campaign(**origin, kinds=tallies, survivors=[Survivor(*row) for row in survivors])

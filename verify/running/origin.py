@@ -136,8 +136,9 @@ def _sources() -> str:
     """Hash of the code that draws and predicts, and of the embedded digits."""
     root = Path(__file__).parents[2]
     parts = ("theory", "simulate", "verify/claims")
-    walks = (os.walk(root / part) for part in parts)
-    found = (f"{at}{os.sep}{name}" for walk in walks for at, _, names in walk for name in names)
+    found = (
+        f"{at}{os.sep}{name}" for part in parts for at, _, names in os.walk(root / part) for name in names
+    )
     digest = hashlib.sha256()
     for file in sorted(file for file in found if file.endswith((".py", ".csv.gz"))):
         path = file.removeprefix(f"{root}{os.sep}").replace(os.sep, "/")

@@ -187,16 +187,19 @@ def test_scores_of_any_real_type_become_float64(values: Any) -> None:
 
 
 @pytest.mark.slow
-def test_one_thread_reaches_the_blas_that_scipy_brings() -> None:
-    """A simulation that imports scipy first inside a block must find it limited already."""
+@pytest.mark.parametrize(("limits", "loaded"), [({}, True), ({"OMP_NUM_THREADS": "1"}, False)])
+def test_one_thread_reaches_what_scipy_and_torch_bring(limits: dict[str, str], loaded: bool) -> None:
+    """A simulation that imports them first inside a block must find them limited already."""
     script = """
+import sys
 from simulate.monte_carlo import one_thread
 with one_thread():
-    import scipy.linalg, threadpoolctl
-    print({pool["num_threads"] for pool in threadpoolctl.threadpool_info()})
+    loaded = "torch" in sys.modules
+    import scipy.linalg, threadpoolctl, torch
+    print(loaded, {torch.get_num_threads(), *(pool["num_threads"] for pool in threadpoolctl.threadpool_info())})
 """
     free = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
-    assert fresh(script, env=free).strip() == "{1}"
+    assert fresh(script, env=free | limits).strip() == f"{loaded} {{1}}"
 
 
 # --- executors

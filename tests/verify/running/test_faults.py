@@ -33,23 +33,15 @@ DRIVER = """
 import dataclasses, json, sys, time
 from pathlib import Path
 import numpy as np
-from simulate.monte_carlo import BLOCK, BlockResult, Point, SerialExecutor, stream
+from simulate.monte_carlo import Point, SerialExecutor
 from tests.verify.toy_claims import TIGHT
-from verify.running import pump
 from verify.running.engine import Session
 from verify.running.settings import Settings
 from verify.running.store import Store
 
 def slow(block, point):
-    "A name only: `drawn` stands in for what would call it."
-
-def drawn(simulate, *, experiment, point, seed, index, device, counted):
-    # without the threads of torch, which takes seconds to load
     time.sleep(point.seconds)
-    x = [stream(seed, experiment, point, BLOCK * index + i).random() for i in range(BLOCK)]
-    return BlockResult({"x": np.array(x)}, 0.01)
-
-pump.run_block = drawn
+    return {"x": np.array([rng.random() for rng in block.streams])}
 
 def main(folder, seconds):
     experiment = dataclasses.replace(

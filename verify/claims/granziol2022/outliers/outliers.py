@@ -124,10 +124,15 @@ def _theorem_10(p: Point) -> Any:
     return batch_hessian.batch_overlap(p.eigenvalue, **noise_of_batch(p))
 
 
+def batch_top(noise: Block, p: Point, eigenvalue: float, batch_size: float = 0) -> Any:
+    """Largest eigenvalue of one direction plus Wigner noise, at the batch size of the point or at another."""
+    s = scale(p, batch_size)
+    return s * ensembles.goe_top_eigenvalue(noise, p.dim, spike=eigenvalue / s)
+
+
 def one_spike(block: Block, point: Point) -> Arrays:
-    """Largest eigenvalue with one spike in noise of variance sigma^2 (1/B - 1/N) in every element."""
-    s = scale(point)
-    return {"eigenvalue": s * ensembles.goe_top_eigenvalue(block, point.dim, spike=point.eigenvalue / s)}
+    """Largest eigenvalue at the batch size of the point."""
+    return {"eigenvalue": batch_top(block, point, point.eigenvalue)}
 
 
 DROWNED = Experiment(

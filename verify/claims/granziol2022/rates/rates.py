@@ -10,13 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from simulate.matrices import ensembles, populations
+from simulate.matrices import populations
 from simulate.monte_carlo import Block, Point
 from simulate.training import optimisers
 from theory import adaptive_rates, batch_hessian, finite_size, learning_rates
 from verify.claims.drawn_networks import stream_by_stream
 from verify.claims.granziol2022 import PAPER
-from verify.claims.granziol2022.outliers.outliers import TRIDIAGONAL, noise_of_batch, scale, theorem_4
+from verify.claims.granziol2022.outliers.outliers import (
+    TRIDIAGONAL,
+    batch_top,
+    noise_of_batch,
+    scale,
+    theorem_4,
+)
 from verify.model import (
     KNOWN,
     Arrays,
@@ -46,22 +52,13 @@ def two_batches(block: Block, point: Point) -> Arrays:
     The exponent is that of two independent batches. That a batch has noise of variance sigma^2/b is put in here, and
     judged where batches are drawn (`granziol2022/batch-sizes`).
     """
-
-    def top(noise: Block, batch_size: float, eigenvalue: float) -> Any:
-        s = scale(point, batch_size)
-        return s * ensembles.goe_top_eigenvalue(noise, point.dim, spike=eigenvalue / s)
-
     here, there, edge = (
         # without keys, which would count on: all three are to see the same draws
-        top(Block(copy.deepcopy(block.streams), block.device), size, eigenvalue)
-        for size, eigenvalue in (
-            (point.batch_size, point.eigenvalue),
-            (point.larger, point.eigenvalue),
-            (point.batch_size, 0.0),
-        )
+        batch_top(Block(copy.deepcopy(block.streams), block.device), point, *setting)
+        for setting in ((point.eigenvalue,), (point.eigenvalue, point.larger), (0.0,))
     )
-    top(block, point.batch_size, point.eigenvalue)  # what is drawn next is independent of the three
-    other = top(block, point.larger, point.eigenvalue)
+    batch_top(block, point, point.eigenvalue)  # what is drawn next is independent of the three
+    other = batch_top(block, point, point.eigenvalue, point.larger)
     return {
         "here": here,
         "there": there,

@@ -229,11 +229,11 @@ def _nesterov(_: Generator, point: Point) -> Arrays:
 
 def _contraction_error(_: Generator, p: Point, *, of: str = "") -> float:
     """Predicted less iterated contraction of either method."""
-    low = p.share * p.largest
-    step = (optimisers.nesterov_step if p.look_ahead else optimisers.heavy_ball_step)(p.rate, p.momentum)
-    found = optimisers.step_contraction(step, tuple(np.linspace(low, p.largest, 5)))
+    ends = {"largest": p.largest, "smallest": p.share * p.largest}
+    step = optimisers.nesterov_step if p.look_ahead else optimisers.heavy_ball_step
+    found = _contraction(p | ends, step, p.rate, p.momentum)
     law = learning_rates.nesterov_contraction if p.look_ahead else learning_rates.heavy_ball_contraction
-    ends = {"largest": p.largest, "smallest": p.largest if of == "largest" else low}
+    ends["smallest"] = p.largest if of == "largest" else ends["smallest"]
     predicted = math.sqrt(p.momentum) if of == "root" else float(law(p.rate, p.momentum, **ends))
     return abs(found - predicted) / max(1.0, found)
 
