@@ -1,4 +1,4 @@
-"""Other interpreters: new ones, for tests of what an import loads or sets, and some that have loaded everything."""
+"""Other interpreters: new ones, for tests of what an import loads or sets, and some that have loaded the packages."""
 
 import multiprocessing
 import subprocess
@@ -8,7 +8,10 @@ from typing import Any
 __all__ = ["LOADED", "fresh"]
 
 LOADED = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
-"""Its processes are forked off one that has loaded, and done nothing else: a new one takes seconds for that."""
+"""Its processes are forked off one that has loaded the packages and has done nothing else.
+
+A new interpreter takes seconds to load them.
+"""
 
 LOADED.set_forkserver_preload(["torch._dynamo", "verify.cli", "verify.practice.plan", "verify.page.report"])
 

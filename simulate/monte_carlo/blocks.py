@@ -173,7 +173,7 @@ def one_thread() -> Iterator[None]:
     importlib.import_module("scipy.linalg")  # brings a BLAS of its own, which the limit must find loaded
 
     threads = 0
-    # to load torch takes seconds: where it will begin with one thread, as in a worker, it is left to who needs it
+    # torch takes seconds to load: where it would have one thread from the start, as in workers, wait until it is needed
     if (
         "torch" in sys.modules
         or not os.environ.get("OMP_NUM_THREADS") == os.environ.get("MKL_NUM_THREADS", "1") == "1"

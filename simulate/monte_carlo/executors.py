@@ -148,7 +148,7 @@ def _dask_client(address: str) -> Iterator[Any]:
 
 def _begin_worker(workers: int) -> None:
     join_pool(workers)
-    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # of torch, once it is loaded
+    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # for torch, if it is loaded later
     parent = multiprocessing.parent_process()
 
     def follow() -> None:  # a worker whose parent was killed would wait for work forever
