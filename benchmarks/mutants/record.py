@@ -20,8 +20,8 @@ reason: such a claim assumes what it judges, and is to be mended.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.mutants.edits import KINDS, Edit
