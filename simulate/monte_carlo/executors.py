@@ -148,7 +148,8 @@ def _dask_client(address: str) -> Iterator[Any]:
 
 def _begin_worker(workers: int) -> None:
     join_pool(workers)
-    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # for torch, if it is loaded later
+    # for torch, if it is loaded later: one thread, and no TF32 on a GPU
+    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NVIDIA_TF32_OVERRIDE": "0"}
     parent = multiprocessing.parent_process()
 
     def follow() -> None:  # a worker whose parent was killed would wait for work forever

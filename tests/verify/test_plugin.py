@@ -153,7 +153,7 @@ def test_it_runs_from_anywhere_as_from_an_installed_package(
 ) -> None:
     """And a checkout loads it by itself."""
     monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # torch, which takes seconds to load, need not be told
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # so that torch, which takes seconds to load, is not loaded
     pytester.makeconftest("""
         import pytest
         from tests.verify import toy_claims

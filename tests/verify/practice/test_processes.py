@@ -40,7 +40,7 @@ COMMANDS = {
 
 
 def _rank(folder: Path) -> None:
-    """What each process does: both commands, then both plans."""
+    """Run both commands, then both plans, in one of the processes."""
     os.chdir(folder)
     begin, rank = distributed.init_process_group, int(os.environ["RANK"])
     for name, words in COMMANDS.items():

@@ -230,7 +230,7 @@ def _descents(rng: Generator, p: Point) -> float:
     sides = (float(bracket.lower) / limit.rate, float(bracket.upper) / limit.rate)
     outside = (min(1.0, 1 / sides[0]), max(1.0, 1 / sides[1])) if p.dim > 1 else sides
     known = float(learning_rates.mean_square_descent(p.times, limit=1.0))
-    # what has no scatter counts more
+    # the others have no scatter, so that small errors in them can be seen
     return float(1 + lost - known + 8 * (np.mean([still, *outside]) - 1))
 
 
