@@ -28,6 +28,9 @@ _NO_MEMORY = ("out of memory", "can't allocate memory", "alloc_cpu")
 _USED = ("torch", "numpy", "scipy")
 """Installed packages whose errors may be due to our call of them."""
 
+_OURS = tuple(Path(__file__).parents[3] / package for package in ("simulate", "verify"))
+_PYTHON = sysconfig.get_path("stdlib")
+
 _SHOWN = 6
 """Names in a message."""
 
@@ -255,8 +258,7 @@ def _frames(error: BaseException) -> traceback.StackSummary:
 
 
 def _is_ours(frame: traceback.FrameSummary) -> bool:
-    root = Path(__file__).parents[3]
-    return any(Path(frame.filename).is_relative_to(root / package) for package in ("simulate", "verify"))
+    return any(Path(frame.filename).is_relative_to(folder) for folder in _OURS)
 
 
 def _is_library(frame: traceback.FrameSummary) -> bool:
@@ -267,4 +269,4 @@ def _is_library(frame: traceback.FrameSummary) -> bool:
     ]
     if installed:
         return installed[-1] in _USED
-    return frame.filename.startswith("<") or path.is_relative_to(sysconfig.get_path("stdlib"))
+    return frame.filename.startswith("<") or path.is_relative_to(_PYTHON)
