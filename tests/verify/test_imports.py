@@ -72,7 +72,7 @@ def test_what_judges_nothing_is_light() -> None:
 def rooms_after_a_claim() -> set[str]:
     """Judge a claim, write the report, and return the papers and other modules of `verify.claims` that are loaded."""
     suite.PLANTED = ()
-    assert cli.main(["report", "--claim", "edge/oscillation", "--workers", "1"]) == 0
+    assert cli.main(["report", "--claim", "catapult/step", "--workers", "1"]) == 0
     loaded = [name.split(".") for name in sys.modules if name.startswith("verify.claims.")]
     return {name[2] for name in loaded if len(name) > 3}
 
@@ -81,4 +81,4 @@ def rooms_after_a_claim() -> set[str]:
 def test_a_named_claim_loads_its_paper_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other papers contribute their names only; modules of a paper hold its claims."""
     monkeypatch.chdir(tmp_path)
-    assert forked(rooms_after_a_claim) & set(registry.OWN) == {"edge"}
+    assert forked(rooms_after_a_claim) & set(registry.OWN) == {"catapult"}
