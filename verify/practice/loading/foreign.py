@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import os
 import sys
-import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -27,9 +26,6 @@ from verify.signals import by_signal
 _NO_MEMORY = ("out of memory", "can't allocate memory", "alloc_cpu")
 _USED = ("torch", "numpy", "scipy")
 """Installed packages whose errors may be due to our call of them."""
-
-_OURS = tuple(Path(__file__).parents[3] / package for package in ("simulate", "verify"))
-_PYTHON = sysconfig.get_path("stdlib")
 
 _SHOWN = 6
 """Names in a message."""
@@ -258,7 +254,8 @@ def _frames(error: BaseException) -> traceback.StackSummary:
 
 
 def _is_ours(frame: traceback.FrameSummary) -> bool:
-    return any(Path(frame.filename).is_relative_to(folder) for folder in _OURS)
+    root = Path(__file__).parents[3]
+    return any(Path(frame.filename).is_relative_to(root / package) for package in ("simulate", "verify"))
 
 
 def _is_library(frame: traceback.FrameSummary) -> bool:
@@ -269,4 +266,4 @@ def _is_library(frame: traceback.FrameSummary) -> bool:
     ]
     if installed:
         return installed[-1] in _USED
-    return frame.filename.startswith("<") or path.is_relative_to(_PYTHON)
+    return frame.filename.startswith("<") or path.is_relative_to(Path(os.__file__).parent)
