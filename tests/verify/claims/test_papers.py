@@ -43,10 +43,8 @@ def printed(site: str, commands: list[list[str]]) -> list[str]:
     Planted errors and derivations are those of every report, and take longer than all else.
     """
     sys.path.append(site)
-    fork = multiprocessing.get_context("fork")
-    multiprocessing.get_context = lambda _: (
-        fork
-    )  # new interpreters would load torch anew, which takes seconds
+    fork = multiprocessing.get_context("fork")  # a new interpreter takes seconds to load torch
+    multiprocessing.get_context = lambda _: fork
     suite.PLANTED, suite._derivations = (), lambda *_: []
     told = []
     for words in commands:
