@@ -8,7 +8,6 @@ import contextlib
 import ctypes
 import gc
 import importlib
-import io
 import json
 import os
 import signal
@@ -133,8 +132,8 @@ def run(folder: Path, words: list[str], err: str) -> None:
     os.dup2(os.open("out", os.O_WRONLY | os.O_CREAT), 1)
     os.dup2(unheard if err == "pipe" else os.open(err, os.O_WRONLY | os.O_CREAT), 2)
     os.close(unheard)
-    # new ones, as a new interpreter has them
-    sys.stdout, sys.stderr = (io.TextIOWrapper(io.FileIO(n, "w", closefd=False)) for n in (1, 2))
+    # as a new interpreter has them: messages are written line by line
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", 1, closefd=False)
     sys.argv = ["losscurv", *words]
     status = cli.main()
     if err != "err":
