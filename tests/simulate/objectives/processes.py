@@ -1,6 +1,7 @@
 """Measurements by the processes of a group, each of its samples, and by one process of all samples."""
 
 import atexit
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -115,11 +116,13 @@ def in_two_processes(folder: Path) -> list[Any]:
 
 
 def _both(folder: Path) -> None:
+    atexit._clear()  # of what was loaded before, which may take its time
     start_processes(_one, (folder,), nprocs=2, start_method="fork")
     with group_of_one(folder) as group:
         Ranks(group).gathered("a word", "here")
     Thread(target=lambda: (time.sleep(0.1), (folder / TURN).touch()), daemon=True).start()
-    atexit._run_exitfuncs()  # processes of this kind end without
+    atexit._run_exitfuncs()
+    os._exit(0)  # processes of this kind end without exit functions
 
 
 def _one(rank: int, folder: Path) -> None:
