@@ -5,6 +5,7 @@ hostile and what is extreme, then numbers of many sizes get all at once; results
 the same, to the last bit, for the same numbers in other types and memory, and alone as in an array.
 """
 
+import functools
 import importlib
 import inspect
 import itertools
@@ -107,7 +108,7 @@ OF_LAWS = ("variance", "sigma", "q", "beta", "k", "rate")
 # --- what every call obeys
 
 
-def check(name: str, call: Callable[..., Any], arguments: Mapping[str, Any]) -> str:
+def check(name: str, call: Callable[..., Any], arguments: Mapping[str, Any], formed: bool = True) -> str:
     """Call once, and again with the same numbers in other forms; "value", "refused" or "unsettled" if all is well."""
     before = _state(arguments)
     found = outcome(call, arguments)
@@ -115,7 +116,7 @@ def check(name: str, call: Callable[..., Any], arguments: Mapping[str, Any]) -> 
     if isinstance(found, ConvergenceError):
         return "unsettled"
     if isinstance(found, ValueError):
-        _names_an_argument({*inspect.signature(call).parameters, *NETWORK, *OF_LAWS}, str(found))
+        _names_an_argument(_known(call), str(found))
         return "refused"
     for numbers in _leaves(found):
         assert not np.isnan(numbers).any(), f"not a number in {found!r}"
@@ -123,10 +124,10 @@ def check(name: str, call: Callable[..., Any], arguments: Mapping[str, Any]) -> 
         if numbers.dtype.kind == "f" and not told(name, SIGNED):
             assert np.all(numbers >= 0), f"negative: {found!r}"
             assert not told(name, SHARES) or np.all(numbers <= 1), f"above 1: {found!r}"
-    for argument, form, other in _forms(arguments):
-        again = outcome(call, other)
+    for forms in _forms(arguments) if formed else ():
+        again = outcome(call, {**arguments, **forms})
         same = not isinstance(again, Exception) and _same(found, again)
-        assert same, f"{name}: {found!r} became {again!r} with {argument} as {form}"
+        assert same, f"{name}: {found!r} became {again!r} with {forms!r}"
     if not told(name, POOLED):
         _alone_as_beside_another(name, call, arguments, found)
     return "value"
@@ -160,6 +161,11 @@ def outcome(call: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
             return call(**arguments)
     except (ValueError, ConvergenceError) as error:
         return error
+
+
+@functools.cache
+def _known(call: Callable[..., Any]) -> set[str]:
+    return {*inspect.signature(call).parameters, *NETWORK, *OF_LAWS}
 
 
 def _names_an_argument(known: set[str], text: str) -> None:
@@ -196,31 +202,27 @@ def _state(value: Any) -> Any:
     return id(value)
 
 
-def _forms(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the same numbers in other types and memory, one argument at a time."""
-    for name, value in arguments.items():
-        if type(value) is float or type(value) is np.float64:
-            forms = {"0-d": np.array(value), "longdouble": np.longdouble(value)}
-            with np.errstate(over="ignore"):
-                if float(np.float32(value)) == value:
-                    forms["float32"] = np.float32(value)
-        elif type(value) is int and abs(value) < 2**62:
-            forms = {"int64": np.int64(value)}
-        elif isinstance(value, list) and value and all(type(x) is float for x in value):
-            strided = np.repeat(value, 2)[::2]
-            forms = {"tuple": tuple(value), "strided": strided, "masked nowhere": np.ma.array(value)}
-        elif type(value) is np.ndarray and value.dtype == np.float64 and value.ndim > 1:
-            fixed = value.copy()
-            fixed.flags.writeable = False
-            forms = {
-                "Fortran": np.asfortranarray(value),
-                "read-only": fixed,
-                "reversed": value[::-1].copy()[::-1],
-            }
-        else:
-            continue
-        for form, other in forms.items():
-            yield name, form, {**arguments, name: other}
+def _forms(arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the same numbers in other types and memory: the first form of each argument, the second, the third."""
+    forms = [[(name, form) for form in _other_forms(value)] for name, value in arguments.items()]
+    for found in itertools.zip_longest(*forms):
+        yield dict(filter(None, found))
+
+
+def _other_forms(value: Any) -> list[Any]:
+    if type(value) is float or type(value) is np.float64:
+        with np.errstate(over="ignore"):
+            single = np.float32(value)
+        return [np.array(value), np.longdouble(value), *([single] if float(single) == value else [])]
+    if type(value) is int and abs(value) < 2**62:
+        return [np.int64(value)]
+    if isinstance(value, list) and value and all(type(x) is float for x in value):
+        return [tuple(value), np.repeat(value, 2)[::2], np.ma.array(value)]
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.ndim > 1:
+        fixed = value.copy()
+        fixed.flags.writeable = False
+        return [np.asfortranarray(value), fixed, value[::-1].copy()[::-1]]
+    return []
 
 
 def _same(one: Any, other: Any, within: float = 0.0) -> bool:
@@ -261,7 +263,9 @@ def test_any_argument_gives_a_right_value_or_a_message_that_names_it(name: str) 
         if told(name, SLOW) and argument == "steps":
             continue  # so many that each takes long
         for value in (*EXTREMES, *HOSTILE[number % 8 :: 8])[:: 8 if told(name, SLOW) else 1]:
-            check(name, call, {**right, argument: value})
+            # one that float32 holds and whose int64 cube overflows; others get other forms below
+            formed = type(value) in (int, float) and value in (0.5, 2**31)
+            check(name, call, {**right, argument: value}, formed)
 
 
 def varied(rng: random.Random, value: Any) -> Any:
@@ -289,6 +293,9 @@ def test_numbers_of_all_sizes_at_once(name: str) -> None:
 @pytest.mark.parametrize("method", ["value", "derivative", "curvature", "fluctuations"])
 def test_kernels_of_any_pair(kernel: gaussian.Kernels, method: str) -> None:
     for a, share in itertools.product([0.0, 1e-308, 0.7, 1e300], [1.0, -1.0, 1 - 1e-9, 0.3]):
+        if kernel is BENT and a > 1 and abs(share) == 1:
+            continue  # so many panels that each takes long
         pair = {"covariance": abs(a * share), "gap": a * (1 - share)}
         triple = pair | {"variance": a, "covariance": a * share}
-        check(method, getattr(kernel, method), pair if method == "fluctuations" else triple)
+        numbers = pair if method == "fluctuations" else triple
+        check(method, getattr(kernel, method), numbers, formed=share == 0.3)
