@@ -73,7 +73,9 @@ def _airy_matrix(x: list[mp.mpf]) -> list[list[mp.mpf]]:
     size = range(len(x))
     return [
         [
-            _airy_diagonal(x[i]) if i == j else (value[i] * slope[j] - slope[i] * value[j]) / (x[i] - x[j])
+            slope[i] ** 2 - x[i] * value[i] ** 2
+            if i == j
+            else (value[i] * slope[j] - slope[i] * value[j]) / (x[i] - x[j])
             for j in size
         ]
         for i in size
@@ -85,7 +87,8 @@ def _airy_diagonal(x: mp.mpf) -> mp.mpf:
 
 
 def _ferrari_spohn_matrix(x: list[mp.mpf]) -> list[list[mp.mpf]]:
-    return [[mp.airyai((s + t) / 2) / 2 for t in x] for s in x]
+    half = [[mp.airyai((s + t) / 2) / 2 for t in x[: i + 1]] for i, s in enumerate(x)]
+    return [[half[max(i, j)][min(i, j)] for j in range(len(x))] for i in range(len(x))]
 
 
 def _half_line(beta: int, s: mp.mpf) -> tuple[list[mp.mpf], list[mp.mpf]]:
@@ -132,13 +135,13 @@ def _digits_of_right_tail(beta: int, s: mp.mpf) -> int:
 @cache
 def hastings_mcleod(terms: int = 60) -> list[Fraction]:
     """Coefficients a_n of q(-x) = sqrt(x/2) sum_n a_n x^(-3n), from q'' = s q + 2 q^3."""
-    a = [Fraction(1)]
+    a, squares = [Fraction(1)], [Fraction(1)]
     for n in range(1, terms):
         power = Fraction(1, 2) - 3 * (n - 1)
-        known = sum(
-            a[i] * a[j] * a[n - i - j] for i in range(n) for j in range(n - i + 1) if j < n and n - i - j < n
-        )
+        square = sum(a[i] * a[n - i] for i in range(1, n))
+        known = square + sum(a[i] * squares[n - i] for i in range(1, n))
         a.append((power * (power - 1) * a[n - 1] - known) / 2)
+        squares.append(square + 2 * a[n])
     return a
 
 

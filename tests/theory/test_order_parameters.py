@@ -1,5 +1,6 @@
 """Order parameters: closed recursions, a naive mpmath recursion, and the network they describe."""
 
+import itertools
 from typing import Any
 
 import mpmath as mp
@@ -26,8 +27,11 @@ def test_depth_one_has_only_the_input_and_the_output() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("overlap", [0.0, -0.6, 1.0])
+@pytest.mark.parametrize(
+    ("name", "overlap"),
+    # above the first layer, sigmoid, softplus and gelu have positive covariances whatever the inputs
+    [*itertools.product(NAMES, [-0.6, 1.0]), *((name, 0.0) for name in NAMES[:5])],
+)
 def test_double_precision_agrees_with_mpmath(name: str, overlap: float) -> None:
     setting = {"depth": 3, "weight_variance": 1.8, "bias_variance": 0.2, "input_overlap": overlap}
     fast = order_parameters(name, **setting)
