@@ -1,6 +1,5 @@
 """Order parameters: closed recursions, a naive mpmath recursion, and the network they describe."""
 
-import itertools
 from typing import Any
 
 import mpmath as mp
@@ -30,7 +29,7 @@ def test_depth_one_has_only_the_input_and_the_output() -> None:
 @pytest.mark.parametrize(
     ("name", "overlap"),
     # above the first layer, sigmoid, softplus and gelu have positive covariances whatever the inputs
-    [*itertools.product(NAMES, [-0.6, 1.0]), *((name, 0.0) for name in NAMES[:5])],
+    [(name, c) for name in NAMES for c in (0.0, -0.6, 1.0) if c or name in NAMES[:5]],
 )
 def test_double_precision_agrees_with_mpmath(name: str, overlap: float) -> None:
     setting = {"depth": 3, "weight_variance": 1.8, "bias_variance": 0.2, "input_overlap": overlap}
