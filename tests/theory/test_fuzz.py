@@ -77,14 +77,12 @@ LAWS = [
     rmt.CompoundFreePoisson(rate=0.7, jumps=[1.3, -0.8, 0.25], weights=[0.2, 0.5, 0.3]),
     rmt.CompoundFreePoisson(rate=6.3, jumps=[1e-90, -1e-92]),
     rmt.TracyWidom(beta=1),
-    rmt.TracyWidom(beta=2),
 ]
 POINT = {"x": 0.7, "u": 0.3, "k": 3, "z": 7.1, "w": 0.2}
 BENT = gaussian.KinkedQuadrature("bent", np.abs, np.sign, np.zeros_like, (0.0, 0.3))
 KERNELS = [
     *(gaussian.PiecewiseLinear(slope) for slope in (0.0, -1.0, 1e75, -1e-200)),
     activations.erf.kernels,
-    gaussian.NumericalKernels("huge", lambda x: 1e300 * np.tanh(x), np.cos, np.sin),
     activations.gaussian_kernels(SINE),
     BENT,
 ]

@@ -117,11 +117,10 @@ def test_discontinuous_activation_does_not_converge() -> None:
         order_parameters(kink, depth=2, weight_variance=1.0, bias_variance=0.3)
 
 
-@pytest.mark.parametrize("name", ["erf", "tanh", "relu"])
-def test_moments_of_the_pre_activations_are_those_that_are_propagated(name: str) -> None:
+def test_moments_of_the_pre_activations_are_those_that_are_propagated() -> None:
     """q^{l+1} of one input and of two, from the hats of the layer below (eq. 6)."""
     law = {"weight_variance": 1.7, "bias_variance": 0.3}
-    known = propagate(resolve(name, 4), **law)
+    known = propagate(resolve("tanh", 4), **law)
     assert_allclose(preactivation_moment(known.q_hat_t[:-1], **law), known.variance, rtol=1e-15)
     assert_allclose(preactivation_moment(known.q_hat_st[:-1], **law), known.covariance, rtol=1e-15)
 

@@ -149,11 +149,9 @@ def _tracing_calls() -> Iterator[set[str]]:
 
 def _forget() -> None:
     """Empty the caches of theory, of claims and of their model: a value that is kept would run nothing."""
-    for thing in _caches(tuple(name for name in sys.modules if name.startswith(OURS))):
+    ours = ("theory", "verify.claims.", "verify.model")
+    for thing in _caches(tuple(name for name in sys.modules if name.startswith(ours))):
         thing.cache_clear()
-
-
-OURS = ("theory", "verify.claims.", "verify.model")
 
 
 @functools.cache
