@@ -53,10 +53,12 @@ HARD = [
     row("a/layers", points=[off_by(0.2, **LAYERS, layers=k, first_layer_of_the_network=k) for k in (1, 2, 3)]),
     *(
         replace(on_curves(off_by(d, x=1.0, law="law 0"), off_by(-d, x=5.0, law="law 0")), id=f"a/{d}")
-        for d in (6.0, 8.0, 40.0, 2e4)
+        for d in (6.0, 40.0, 2e4)
     ),
 ]  # fmt: skip
-ROWS = {r.id: r for r in [*sample().rows, *KINDS.values(), *HARD] if r.points}
+ALIKE = {"beyond/planned surprise", "granziol2022/edge as written", "granziol2022/edge of few"}
+"""Rows of the samples that are drawn as others are, but for the verdict."""
+ROWS = {r.id: r for r in [*sample().rows, *KINDS.values(), *HARD] if r.points and r.id not in ALIKE}
 every_row = pytest.mark.parametrize("name", ROWS)
 
 
