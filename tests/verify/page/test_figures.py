@@ -19,7 +19,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from tests.verify.results.drawn_rows import axes_of
+from tests.verify.results.drawn_rows import axes_of, written
 from tests.verify.results.sample_results import sample, sample_of_kinds
 from tests.verify.results.sample_rows import point, row
 from verify.page import plots, theme
@@ -56,9 +56,7 @@ HARD = [
         for d in (6.0, 40.0, 2e4)
     ),
 ]  # fmt: skip
-ALIKE = {"beyond/planned surprise", "granziol2022/edge as written", "granziol2022/edge of few"}
-"""Rows of the samples that are drawn as others are, but for the verdict."""
-ROWS = {r.id: r for r in [*sample().rows, *KINDS.values(), *HARD] if r.points and r.id not in ALIKE}
+ROWS = {r.id: r for r in [*sample().rows, *KINDS.values(), *HARD] if r.points}
 every_row = pytest.mark.parametrize("name", ROWS)
 
 
@@ -111,18 +109,6 @@ def collisions(found: list[Bbox]) -> list[tuple[Bbox, Bbox]]:
 
 def formulas(figure: Figure) -> list[PathPatch]:
     return [artist for artist in figure.artists if isinstance(artist, PathPatch)]
-
-
-def written(figure: Figure) -> list[Text]:
-    """Return the texts of a figure: names of ticks that are within their axis, and all others."""
-    found = [*figure.texts]
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            names = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
-            found += [name for at, name in names if low <= at <= high]
-        found += axes.texts
-    return found
 
 
 @every_row

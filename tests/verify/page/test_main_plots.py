@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point
 from tests.verify.page.full_size import rows_of
+from tests.verify.results.drawn_rows import written
 from tests.verify.results.sample_observations import observed
 from tests.verify.results.sample_results import sample
 from theory import gauss_newton, softmax
@@ -226,13 +227,7 @@ def test_marks_are_small_inside_and_in_their_intervals(plot: MainPlot) -> None:
 def test_no_text_is_cut_small_on_another_one_or_struck(plot: MainPlot) -> None:
     figure = drawn(plot)
     axes = figure.axes[0]
-    ticks = [
-        name
-        for axis in (axes.xaxis, axes.yaxis)
-        for at, name in zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
-        if min(axis.get_view_interval()) <= at <= max(axis.get_view_interval())
-    ]
-    texts = [text for text in [*axes.texts, *ticks] if text.get_text()]
+    texts = [text for text in written(figure) if text.get_text()]
     boxes = {f"{k} {text.get_text()}": text.get_window_extent() for k, text in enumerate(texts)}
     whole = Bbox.from_bounds(-0.5, -0.5, WIDTH + 1, HEIGHT + 1)
     pairs = itertools.combinations(boxes, 2)

@@ -50,7 +50,8 @@ def _mean_ends() -> tuple[Floats, Floats]:
     """Products, and at each the mean of `catapult.final_product` over networks."""
     product = np.r_[np.linspace(0.05, 1.98, 20), np.linspace(2.0, 3.985, 90)]
     b = betaincinv(_WIDTH / 2, _WIDTH / 2, 0.5 + (np.arange(_NODES) + 0.5) / (2 * _NODES))
-    return product, catapult.final_product(product[:, None] * (b - 0.5), product[:, None]).mean(1)
+    column = product[:, None]
+    return product, catapult.final_product(column * (b - 0.5), column).mean(1)
 
 
 def _catapult(axes: Axes, run: MainRun) -> None:
