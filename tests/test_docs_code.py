@@ -145,7 +145,7 @@ def test_the_blocks_of_a_page_run(page: Path, desk: dict[str, Any], left: dict[s
             exec(compile(block.text, f"{page.name}:{block.line}", "exec"), desk)
         elif block.language == "sh":
             for program, command, *words in commands(block.text):
-                line, folder = shlex.join([command, *words]), Path(f"losscurv-{command}")
+                line, folder = f"{command} {words}", Path(f"losscurv-{command}")
                 assert program == "losscurv"
                 if line in left:
                     shutil.copytree(left[line], folder)

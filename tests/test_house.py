@@ -32,8 +32,7 @@ def test_a_folder_can_be_overseen(folder: Path) -> None:
 
 
 def packages() -> list[str]:
-    tops = map(import_module, PACKAGES)
-    inside = (m for top in tops for m in pkgutil.walk_packages(top.__path__, f"{top.__name__}."))
+    inside = (m for top in PACKAGES for m in pkgutil.walk_packages(import_module(top).__path__, f"{top}."))
     return [*PACKAGES, *(module.name for module in inside if module.ispkg)]
 
 
