@@ -15,12 +15,12 @@ import losscurv
 from tests.refusals import refusal
 from verify.practice.plan.optimizers import chosen_optimizer
 
-SAMPLES, INPUTS, CLASSES = 40, 6, 3
+SAMPLES, INPUTS, HIDDEN, CLASSES = 40, 2, 2, 3
 
 
 def network() -> nn.Module:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(INPUTS, 4), nn.Tanh(), nn.Linear(4, CLASSES)).double()
+    return nn.Sequential(nn.Linear(INPUTS, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, CLASSES)).double()
 
 
 def samples() -> tuple[Tensor, Tensor]:
@@ -237,7 +237,7 @@ def test_a_plan_moves_the_parameters_that_the_optimizer_has() -> None:
     model = network()
     head = torch.optim.SGD(model[2].parameters(), lr=0.1)
     found = losscurv.plan(model, samples(), head, **FEW)
-    assert found.parameters == 4 * CLASSES + CLASSES
+    assert found.parameters == (HIDDEN + 1) * CLASSES
 
 
 # --- wrong calls -------------------------------------------------------------------------------------------------

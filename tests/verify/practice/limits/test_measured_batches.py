@@ -28,12 +28,19 @@ from verify.practice.loading import problem
 from verify.practice.measure import batches, measure_problem
 from verify.practice.measure.measurement import Measurement
 
-SIZE = 4
+SIZE, COUNT = 4, 24
 
 
 @pytest.fixture(scope="module")
 def found() -> Measurement:
-    return measure_problem(small_problem(), top=2, seed=1, batches=SIZE)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(batches, "_MOST", COUNT)
+        return measure_problem(small_problem(), top=2, seed=1, batches=SIZE)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "_MOST", 3)
 
 
 def tops_of_all_batches(matrices: np.ndarray) -> np.ndarray:
@@ -45,11 +52,12 @@ def tops_of_all_batches(matrices: np.ndarray) -> np.ndarray:
 
 def test_every_value_is_the_largest_eigenvalue_of_a_batch(found: Measurement) -> None:
     given, drawn = small_problem(), found.batches
-    assert drawn is not None and drawn.size == SIZE and 16 <= len(drawn.pairs) <= 64
+    assert drawn is not None and drawn.size == SIZE and len(drawn.pairs) == COUNT
     samples = np.stack([dense_hessian(given.batch_objective([i])).numpy() for i in range(N)])
-    every = tops_of_all_batches(samples)  # whichever were drawn
-    for first, _ in drawn.pairs:
-        assert np.abs(every / first - 1).min() < 1e-3
+    tops, others = (tops_of_all_batches(matrices) for matrices in (samples, gauss_newtons(given)))
+    for first, second in drawn.pairs:
+        off = np.abs(tops / first - 1), np.abs(others / second - 1)
+        assert off[0].min() < 1e-3 and np.max(off, axis=0).min() < 1e-2  # whichever was drawn
 
 
 def test_mean_error_and_ends_are_those_of_the_values(found: Measurement) -> None:
@@ -70,26 +78,29 @@ def test_the_law_predicts_the_gauss_newton_matrix_of_batches(found: Measurement)
     assert_allclose([law.low, law.high], np.quantile(tops, [0.1, 0.9]), rtol=0.25)
 
 
+@pytest.mark.usefixtures("few")
 def test_batches_change_no_other_number(found: Measurement) -> None:
     plain = measure_problem(small_problem(), top=2, seed=1)
     assert plain.batches is None
     for name in ("hessian", "gauss_newton", "noise", "zone", "loss", "lines", "short"):
         assert getattr(plain, name) == getattr(found, name), name
     again = measure_problem(small_problem(), top=2, seed=1, batches=SIZE)
-    assert again.batches == found.batches
-    assert measure_problem(small_problem(), top=2, seed=2, batches=SIZE).batches != found.batches
+    assert again.batches.pairs == found.batches.pairs[:3] and again.batches.law == found.batches.law
+    other = measure_problem(small_problem(), top=2, seed=2, batches=SIZE)
+    assert other.batches.pairs != again.batches.pairs
 
 
-@pytest.mark.parametrize("budget", [120.0, 300.0, 800.0])
+@pytest.mark.parametrize("budget", [120.0, 300.0, 500.0])
 def test_the_budget_is_kept_and_what_is_left_open_is_said(budget: float) -> None:
     given = small_problem()
     seen = measure_problem(given, top=2, budget=budget, batches=SIZE)
     assert seen.passes <= budget
     assert (seen.batches is None) == ("mini-batches" in seen.short)
     # each of them costs passes
-    assert budget < 800 or 2 < len(seen.batches.pairs) < 40
+    assert budget < 500 or 2 < len(seen.batches.pairs) < 30
 
 
+@pytest.mark.usefixtures("few")
 def test_what_the_budget_leaves_no_room_for_is_not_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "_PROBES", 10**6)
     seen = measure_problem(small_problem(), top=2, budget=400, batches=SIZE)
@@ -97,6 +108,7 @@ def test_what_the_budget_leaves_no_room_for_is_not_predicted(monkeypatch: pytest
     assert re.search("G by theory +none: the budget", seen.summary())
 
 
+@pytest.mark.usefixtures("few")
 def test_a_loss_that_is_not_convex_is_measured_and_not_predicted() -> None:
     x, _ = small_data()
     given = problem(
@@ -116,6 +128,7 @@ def test_a_size_out_of_its_domain_and_a_sum_are_refused() -> None:
         measure_problem(given, batches=4)
 
 
+@pytest.mark.usefixtures("few")
 def test_the_command_prints_means_and_draws_a_histogram(net: list[str], capsys: Any) -> None:
     words = ["measure", *net, "--top=1", "--budget=300", "--batches", "3"]
     assert cli.main(words) == 0
@@ -123,7 +136,7 @@ def test_the_command_prints_means_and_draws_a_histogram(net: list[str], capsys: 
     drawn = json.loads(Path("losscurv-measure/measure.json").read_text(), parse_constant=no_constant)[
         "batches"
     ]
-    assert re.search(r"^\d+ mini-batches of 3: ", out, re.MULTILINE)
+    assert re.search(r"^3 mini-batches of 3: ", out, re.MULTILINE)
     assert drawn["law"]["mean"].keys() == {"value", "standard_error"}
     page = Path("losscurv-measure/measure.html").read_text()
     assert page.count("<svg") == 5 and "Mini-batches of 3" in page
@@ -131,6 +144,7 @@ def test_the_command_prints_means_and_draws_a_histogram(net: list[str], capsys: 
     assert "batches must be below 8" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("few")
 def test_python_takes_batches(net: list[str]) -> None:
     torch.manual_seed(0)
     seen = measuring.measure(nn.Linear(4, 2), "data.npz", top=1, budget=300, batches=2)
