@@ -40,6 +40,10 @@ def test_a_page_has_its_result_then_pictures_a_table_and_five_lines(
     assert not re.search(r'(src|href)="(?!#|data:)|<script', text)
 
 
+def test_a_page_has_the_layers(html: dict[str, str]) -> None:
+    assert "Layer by layer" in html["measure"]
+
+
 def test_names_of_lines_are_beside_their_ends_and_apart() -> None:
     with mpl.rc_context(STYLE):
         figure, axes = frame("three lines that end together", right=100)
