@@ -18,8 +18,7 @@ from verify.practice.plan.optimizers import chosen_optimizer
 SAMPLES, INPUTS, HIDDEN, CLASSES = 40, 2, 2, 3
 
 
-LEAST = 60
-"""Passes that suffice for one eigenvalue, where no other number is looked at."""
+LEAST = 60  # passes for one eigenvalue
 
 
 def network() -> nn.Module:
@@ -54,13 +53,10 @@ def loader(size: int | None = 16) -> DataLoader[Any]:
 
 CALLS = {
     "a pair": lambda: (network(), samples()),
-    "a pair and a loss": lambda: (network(), samples(), nn.CrossEntropyLoss()),
-    "a name of a loss": lambda: (network(), samples(), "cross-entropy"),
     "a loader": lambda: (network(), loader()),
-    "a data set": lambda: (network(), TensorDataset(*samples())),
-    "a file": lambda: (network(), _file()),
+    "a data set and a loss": lambda: (network(), TensorDataset(*samples()), nn.CrossEntropyLoss()),
+    "a file and the name of a loss": lambda: (network(), _file(), "cross-entropy"),
     "a loss of model and batch": lambda: (network(), loader(), of_batch),
-    "an Objective": lambda: (losscurv.Objective(network(), samples()),),
     "an Objective of batches": lambda: (losscurv.Objective(network(), loader()),),
 }
 
@@ -119,8 +115,8 @@ class Scaling(DataLoader[Any]):
 
 def test_samples_of_a_loader_are_as_that_loader_gives_them() -> None:
     x, y = samples()
-    found = losscurv.measure(network(), Scaling(TensorDataset(x, y), 16), samples=20, top=1, budget=LEAST)
-    same = losscurv.measure(network(), (10 * x, y), samples=20, top=1, budget=LEAST)
+    found = losscurv.measure(network(), Scaling(TensorDataset(x, y), 16), samples=20, top=1)
+    same = losscurv.measure(network(), (10 * x, y), samples=20, top=1)
     assert found.loss.value == pytest.approx(same.loss.value, rel=1e-12)
 
 
@@ -132,7 +128,7 @@ def test_who_measures_in_single_precision_says_so() -> None:
 
 def test_a_program_without_a_console_measures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
-    assert losscurv.measure(network(), samples(), top=1, budget=LEAST).samples == SAMPLES
+    assert losscurv.measure(network(), samples(), top=1).samples == SAMPLES
 
 
 # --- optimizers --------------------------------------------------------------------------------------------------
@@ -278,6 +274,6 @@ def test_a_wrong_call_is_told_the_right_one(call: Any, arguments: Any, keywords:
 def test_an_objective_of_a_function_is_measured_and_not_trained() -> None:
     weight = torch.zeros(CLASSES, INPUTS, dtype=torch.float64)
     objective = losscurv.Objective(lambda p, x: x @ p[0].T, PAIR, parameters=[weight])
-    assert losscurv.measure(objective, top=1, budget=LEAST).name == "function"
+    assert losscurv.measure(objective, top=1).name == "function"
     with refusal("got an Objective of a function"):
         losscurv.plan(objective, batch_sizes=8)

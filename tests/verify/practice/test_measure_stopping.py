@@ -173,19 +173,12 @@ def operator_of(values: Floats) -> Operator:
 
 
 def measured(
-    values: Floats,
-    seed: int = 0,
-    *,
-    count: int = 3,
-    steps: float = 0.0,
-    probes: int = 6,
-    density: int = 0,
-    every: bool = False,
+    values: Floats, seed: int = 0, *, count: int = 3, steps: float = 0.0, probes: int = 6, every: bool = False
 ) -> Matrix:
     search = Search(operator_of(values), default_rng(seed), count, lowest=True)
     extend(search, steps, lambda search: search.all_converged if every else search.finished)
     search.freeze()
-    search.probe(search.random_vectors(default_rng([seed, 1]), probes), density=density)
+    search.probe(search.random_vectors(default_rng([seed, 1]), probes), density=30 * every)
     return search.result(search.off(0.05, placed=False)).matrix
 
 
@@ -232,7 +225,7 @@ def test_traces_norms_and_excess_have_the_scatter_that_their_errors_say(values: 
 
 @each_values
 def test_densities_have_the_distribution_of_the_eigenvalues(values: Floats) -> None:
-    seen = measured(values, steps=20, density=30, every=True).density
+    seen = measured(values, steps=20, every=True).density
     x, value = np.array(seen.x), np.array(seen.value)
     exact = (
         np.exp(-(((x[:, None] - values) / seen.width) ** 2) / 2).mean(1) / math.sqrt(2 * math.pi) / seen.width

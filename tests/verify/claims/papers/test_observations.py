@@ -5,16 +5,21 @@ import pytest
 from numpy.testing import assert_allclose
 
 from simulate import networks
-from simulate.monte_carlo import Block, Point, fixture
+from simulate.monte_carlo import Block, fixture
 from verify.claims import registry
 from verify.claims.granziol2022.training import through_training
-from verify.model import Arrays
 from verify.model.observation import Observation
 
 FRAMED = {"samples": 8, "dim": 4}
 BATCHES = {"samples": 16, "steps": 2, "batch_size": (1, 4), "batches": 3, "passes": 5}
-TRAINED = {"samples": 129, "training_batch": 128, "epochs": 1, "probes": 2, "done": (0.0, 1.0)}
-CONVOLUTIONS = {"stages": ((2,),), "head": (3,)}
+CONVOLUTION = {
+    "stages": ((2,),),
+    "head": (3,),
+    "samples": 129,
+    "training_batch": 128,
+    "epochs": 1,
+    "probes": 2,
+}
 
 SMALLER = {
     "vysogorets2024/excess-by-scale": {**FRAMED, "alpha": (0.5, 1.0)},
@@ -25,11 +30,8 @@ SMALLER = {
     "edge/full-batch-path": {"samples": 8, "steps": 4, "looks": (1, 4)},
     "granziol2022/outliers-of-classes": {"samples": 40, "hidden": 3, "steps": 2, "distance": (0.5, 2.0)},
     "beyond/stable-rates-of-networks": {"samples": 6, "steps": 2, "batch_size": (1, 3)},
-    "granziol2022/lenet-through-training": TRAINED | CONVOLUTIONS,
+    "granziol2022/lenet-through-training": CONVOLUTION | {"done": (0.0, 1.0)},
 }  # fmt: skip
-
-EXPENSIVE = ("granziol2022/lenet-through-training",)
-"""Observations that take long: one row of the first point, and one network at the last."""
 
 PATCHED = (
     (networks, "LENET_300_100", (784, 9, 7, 10)),
@@ -37,11 +39,6 @@ PATCHED = (
     (through_training, "DIRECTIONS", 2),
     (through_training, "TOLERANCE", 3.0),
 )
-
-
-def _drawn(observation: Observation, count: int, point: Point) -> Arrays:
-    return observation.simulate(Block(tuple(fixture(i, "network") for i in range(count))), point)
-
 
 LISTED = [pytest.param(o, id=o.id) for o in registry.observations() if o.id in SMALLER]
 
@@ -55,10 +52,11 @@ def test_every_column_has_a_number_for_each_row_or_one_for_all(
     for place in PATCHED:
         monkeypatch.setattr(*place)
     first, last = (observation.points[k] | SMALLER[observation.id] for k in (0, -1))
-    most = 1 if observation.id in EXPENSIVE else 2
+    most = 1 if observation is through_training.LENET else 2  # rows and networks, where each takes long
     first |= {observation.along: first[observation.along][:most]}
-    shown = [(_drawn(observation, 1, first), 1, first), (_drawn(observation, most, last), most, last)]
-    alone = _drawn(observation, 1, last) if most > 1 else shown[1][0]
+    one, more, own = (Block(tuple(fixture(i, "network") for i in range(count))) for count in (1, most, 1))
+    shown = [(observation.simulate(one, first), 1, first), (observation.simulate(more, last), most, last)]
+    alone = observation.simulate(own, last) if most > 1 else shown[1][0]
     for column in observation.columns:
         for found, count, at in shown:
             values = np.asarray(found[column.score])
