@@ -85,6 +85,7 @@ def test_batches_change_no_other_number(found: Measurement) -> None:
     for name in ("hessian", "gauss_newton", "noise", "zone", "loss", "lines", "short"):
         assert getattr(plain, name) == getattr(again, name), name
     assert again.batches.pairs == found.batches.pairs[:3] != other.batches.pairs
+    assert again.batches.law == found.batches.law
 
 
 @pytest.mark.parametrize("budget", [120.0, 300.0, 500.0])
