@@ -71,7 +71,7 @@ def test_the_law_predicts_the_gauss_newton_matrix_of_batches(found: Measurement)
     law, seen = found.batches.law, found.batches.gauss_newton
     assert found.batches.not_predicted == ""
     assert abs(seen.mean.value - np.mean(tops)) < 5 * seen.mean.standard_error
-    assert_allclose(law.mean.value, np.mean(tops), rtol=0.1)
+    assert_allclose(law.mean.value, np.mean(tops), rtol=0.05)
     assert_allclose([law.low, law.high], np.quantile(tops, [0.1, 0.9]), rtol=0.25)
 
 
