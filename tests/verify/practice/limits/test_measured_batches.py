@@ -84,7 +84,8 @@ def test_batches_change_no_other_number(found: Measurement) -> None:
     assert plain.batches is None
     for name in ("hessian", "gauss_newton", "noise", "zone", "loss", "lines", "short"):
         assert getattr(plain, name) == getattr(again, name), name
-    assert again.batches.pairs == found.batches.pairs[:3] != other.batches.pairs
+    assert again.batches.pairs == found.batches.pairs[:3]
+    assert not np.allclose(again.batches.pairs, other.batches.pairs, 0.02)
     assert again.batches.law == found.batches.law
 
 
