@@ -196,10 +196,8 @@ def test_what_is_measured_is_that_of_dense_matrices(name: str) -> None:
         assert_laws(objective, known(name), {**LAWS, **OF_SAMPLES})
         return
     assert_laws(objective, known(name), {n: law for n, law in LAWS.items() if "traced" not in n})
-    if name in MIXING:
-        assert_laws(objective, known(name), WHOLE)
-    else:
-        assert_laws(objective, known(name), {n: law for n, law in FORMS.items() if "gauss_newton" not in n})
+    own = WHOLE if name in MIXING else {n: law for n, law in FORMS.items() if "gauss_newton" not in n}
+    assert_laws(objective, known(name), own)
 
 
 @pytest.mark.slow
