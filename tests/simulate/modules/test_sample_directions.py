@@ -17,7 +17,7 @@ from tests.simulate.modules.test_laws import known, spectra
 from tests.theory.test_own_direction import numbers_of
 
 NAMES = [
-    "convolution", "convolutions", "frozen", "inputs by name", "normalisations", "one output", "squared error", "sum",
+    "convolution", "convolutions", "inputs by name", "normalisations", "one output", "squared error", "sum",
     "tied", "tokens", "transformer", "transposed",
 ]  # fmt: skip
 """Models whose eigenvectors are each one alone; `test_laws` has all other kinds of layers."""
