@@ -281,7 +281,7 @@ REORDERING = {
     "sorted": (lambda: Reordered(lambda x: x[:, 0].argsort()), [9]),
     "reversed": (lambda: Reordered(lambda x: torch.arange(len(x)).flip(0)), [9]),
     "ends swapped": (lambda: ends_swapped_from(1), [9]),
-    "ends swapped beyond a few samples": (lambda: ends_swapped_from(33), [40]),
+    "ends swapped beyond a few samples": (lambda: ends_swapped_from(33), [34]),
     "ends swapped in a second batch, which is larger": (lambda: ends_swapped_from(40), [6, 40]),
     "ends swapped in a last batch, which is smaller": (lambda: ends_swapped_from(1, 6), [10, 6]),
 }
