@@ -85,7 +85,8 @@ def _airy_diagonal(x: mp.mpf) -> mp.mpf:
 
 
 def _ferrari_spohn_matrix(x: list[mp.mpf]) -> list[list[mp.mpf]]:
-    return [[mp.airyai((s + t) / 2) / 2 for t in x] for s in x]
+    entry = cache(lambda total: mp.airyai(total / 2) / 2)
+    return [[entry(s + t) for t in x] for s in x]
 
 
 def _half_line(beta: int, s: mp.mpf) -> tuple[list[mp.mpf], list[mp.mpf]]:
@@ -130,16 +131,16 @@ def _digits_of_right_tail(beta: int, s: mp.mpf) -> int:
 
 
 @cache
-def hastings_mcleod(terms: int = 60) -> list[Fraction]:
-    """Coefficients a_n of q(-x) = sqrt(x/2) sum_n a_n x^(-3n), from q'' = s q + 2 q^3."""
-    a = [Fraction(1)]
+def hastings_mcleod(terms: int = 60) -> list[list[Fraction]]:
+    """Coefficients a_n of q(-x) = sqrt(x/2) sum_n a_n x^(-3n), from q'' = s q + 2 q^3, and those of the sum squared."""
+    a, squares = [Fraction(1)], [Fraction(1)]
     for n in range(1, terms):
-        power = Fraction(1, 2) - 3 * (n - 1)
-        known = sum(
-            a[i] * a[j] * a[n - i - j] for i in range(n) for j in range(n - i + 1) if j < n and n - i - j < n
-        )
-        a.append((power * (power - 1) * a[n - 1] - known) / 2)
-    return a
+        power = Fraction(7, 2) - 3 * n
+        square = sum(a[i] * a[n - i] for i in range(1, n))
+        cube = square + sum(a[i] * squares[n - i] for i in range(1, n))
+        a.append((power * (power - 1) * a[n - 1] - cube) / 2)
+        squares.append(square + 2 * a[n])
+    return [a, squares]
 
 
 def series_left(beta: int, x: mp.mpf) -> mp.mpf:
@@ -148,8 +149,7 @@ def series_left(beta: int, x: mp.mpf) -> mp.mpf:
     log F_2 has the second derivative -q^2, and log F_1 = (log F_2 - int q)/2. The constants are those of Deift,
     Its and Krasovsky (2008) and of Baik, Buckingham and DiFranco (2008).
     """
-    a = hastings_mcleod()
-    squares = [sum(a[i] * a[n - i] for i in range(n + 1)) for n in range(len(a))]
+    a, squares = hastings_mcleod()
     airy = _to_smallest(
         -squares[n + 1] / 2 / (3 * n * (3 * n + 1)) * (1 / x ** (3 * n)) for n in range(1, 58)
     )

@@ -259,17 +259,18 @@ def _affordable(operator: Operator, count: int, lengths: range) -> int:
     def needed(kept: int) -> int:
         return (kept * item + max(_WORK * item, 16 * count)) * operator.dim
 
-    # asking for the free memory takes a millisecond, and there may be as many lengths as parameters
-    at = bisect_left(lengths[:-1], True, key=lambda kept: _memory.is_free(needed(kept), operator.device))
-    kept = lengths[at]
+    least = lengths[-1]
+    # not of what is chosen below, some of which may be gone again by then
     _memory.require_free(
         "matrix",
-        needed(kept),
-        f"{kept + _WORK} vectors of {operator.dim} numbers, and the result,",
+        needed(least),
+        f"{least + _WORK} vectors of {operator.dim} numbers, and the result,",
         device=operator.device,
         advice="use fewer eigenvalues",
     )
-    return kept
+    # asking for the free memory takes a millisecond, and there may be as many lengths as parameters
+    at = bisect_left(lengths[:-1], True, key=lambda kept: _memory.is_free(needed(kept), operator.device))
+    return lengths[at]
 
 
 @dataclass(eq=False)

@@ -1,5 +1,6 @@
 """Builds hold their commit, the pages of the papers, the digits, and claims that an installed pytest runs."""
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -8,11 +9,11 @@ import sysconfig
 import venv
 import zipfile
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 import losscurv
-from tests.interpreters import fresh
 from verify.running import commits
 
 ROOT = Path(__file__).parents[1]
@@ -90,16 +91,18 @@ def test_a_wheel_tells_its_commit_and_holds_what_is_no_module(
     assert f"\nVersion: {losscurv.__version__}\n" in information.read_text(encoding="utf-8")
 
 
-def test_digits_are_read_from_an_archive(tmp_path: Path) -> None:
+def test_digits_are_read_from_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         for file in (ROOT / "simulate").rglob("*"):
             if "__pycache__" not in file.parts:
                 archive.write(file, file.relative_to(ROOT))
-    program = "import simulate.data; print(simulate.data.__file__, len(simulate.data.digits()))"
-
-    env = {**os.environ, "PYTHONPATH": str(tmp_path / "all.zip")}
-    found = fresh(program, cwd=tmp_path, env=env).split()
-    assert found == [str(tmp_path / "all.zip/simulate/data/__init__.py"), "1797"]
+    with mock.patch.dict(sys.modules):
+        for name in [name for name in sys.modules if name.partition(".")[0] == "simulate"]:
+            del sys.modules[name]
+        monkeypatch.syspath_prepend(tmp_path / "all.zip")
+        data = importlib.import_module("simulate.data")
+    assert data.__file__ == str(tmp_path / "all.zip/simulate/data/__init__.py")
+    assert len(data.digits()) == 1797
 
 
 def test_an_installed_wheel_judges_its_claims_by_pytest(tmp_path: Path) -> None:

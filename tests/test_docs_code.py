@@ -10,6 +10,7 @@ import doctest
 import re
 import runpy
 import shlex
+import shutil
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
@@ -121,13 +122,19 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def left() -> dict[str, Path]:
+    """What each command has left in its folder: one that stands on several pages runs once."""
+    return {}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [p for p in PAGES if {b.language for b in blocks(p)} & {"python", "sh"}],
     ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
-def test_the_blocks_of_a_page_run(page: Path, desk: dict[str, Any]) -> None:
+def test_the_blocks_of_a_page_run(page: Path, desk: dict[str, Any], left: dict[str, Path]) -> None:
     for block in blocks(page):
         if block.language == "python" and ">>>" in block.text:
             where = f"{page.name}, line {block.line}"
@@ -138,8 +145,14 @@ def test_the_blocks_of_a_page_run(page: Path, desk: dict[str, Any]) -> None:
             exec(compile(block.text, f"{page.name}:{block.line}", "exec"), desk)
         elif block.language == "sh":
             for program, command, *words in commands(block.text):
+                line, folder = f"{command} {words}", Path(f"losscurv-{command}")
                 assert program == "losscurv"
+                if line in left:
+                    shutil.copytree(left[line], folder)
+                    continue
                 assert cli.main([command, *words, *SMALLER.get(command, "").split()]) == 0, words
+                if folder.exists():
+                    left[line] = folder.absolute()
 
 
 def test_what_does_not_run_can_be_run() -> None:

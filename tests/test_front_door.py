@@ -1,8 +1,11 @@
 """The front door: every name leads to its room, nothing is loaded before it is asked for, and tools know the names."""
 
 import ast
+import inspect
 import pydoc
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ import losscurv
 import simulate
 import theory
 from simulate import operators
-from tests.interpreters import fresh
+from tests.interpreters import forked, fresh
 from tests.refusals import refusal
 
 
@@ -72,50 +75,39 @@ def test_nothing_is_loaded_before_it_is_asked_for() -> None:
     fresh(program)
 
 
-FRESH = """
-import inspect, sys
-import pytest
-from simulate import networks
-from simulate.matrices import ensembles
-assert 'simulate.networks' not in sys.modules and 'torch' not in sys.modules
-inspect.getmodule(sys._getframe(), 'no such file')  # looks at every module there is
-assert 'torch' not in sys.modules
-before = networks.LENET_300_100
-for _ in range(2):
-    patch = pytest.MonkeyPatch()
-    patch.setattr(networks, 'LENET_300_100', (784, 9, 7, 10))
-    from simulate.networks import LENET_300_100
-    assert networks.LENET_300_100 == LENET_300_100 == (784, 9, 7, 10)
-    patch.undo()
-    assert networks.LENET_300_100 is sys.modules['simulate.networks'].LENET_300_100 is before
-assert 'wigner' in dir(ensembles) and ensembles.wigner is sys.modules['simulate.matrices.ensembles'].wigner
-"""
+def use_late() -> None:
+    """Use two modules that nobody has used yet: inspection does not load them, and a patch reaches the module."""
+    from simulate.matrices import ensembles
+    from simulate.wide import few_signals
 
-THREADS = """
-import sys, threading
-from simulate.modules import sites
-assert "simulate.modules.sites" not in sys.modules
-found, failed = [], []
-def use():
-    try:
-        found.append(sites.Site)
-    except Exception as error:
-        failed.append(error)
-threads = [threading.Thread(target=use) for _ in range(8)]
-[t.start() for t in threads]
-[t.join() for t in threads]
-assert not failed, failed
-assert len(set(found)) == 1
-"""
+    late = {"simulate.matrices.ensembles", "simulate.wide.few_signals"}
+    assert not late & set(sys.modules)
+    inspect.getmodule(sys._getframe(), "no such file")  # looks at every module there is
+    assert not late & set(sys.modules)
+    before = few_signals.DEPENDENT
+    for _ in range(2):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(few_signals, "DEPENDENT", 0.5)
+            from simulate.wide.few_signals import DEPENDENT
+
+            assert few_signals.DEPENDENT == DEPENDENT == 0.5
+        assert few_signals.DEPENDENT is sys.modules["simulate.wide.few_signals"].DEPENDENT is before
+    assert "wigner" in dir(ensembles)
+    assert ensembles.wigner is sys.modules["simulate.matrices.ensembles"].wigner
+
+
+def use_by_eight_threads() -> None:
+    from simulate import factors
+
+    assert "simulate.factors" not in sys.modules
+    with ThreadPoolExecutor(8) as threads:
+        assert len(set(threads.map(lambda _: factors.kfac, range(8)))) == 1
 
 
 @pytest.mark.slow
-def test_what_stands_for_a_module_is_that_module_to_all_who_use_it() -> None:
-    """Run in a new interpreter: inspection does not load the module, and a patch reaches it.
-
-    And one that eight threads ask for at once is loaded once for all of them.
-    """
-    fresh(FRESH + THREADS)
+@pytest.mark.parametrize("use", [use_late, use_by_eight_threads])
+def test_what_stands_for_a_module_is_that_module_to_all_who_use_it(use: Callable[[], None]) -> None:
+    forked(use)
 
 
 # --- first calls of a new user ------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """The house: no folder too full to be overseen, no module in a circle, no name for two things."""
 
-import ast
 import pkgutil
 import re
 from collections import defaultdict
@@ -33,8 +32,7 @@ def test_a_folder_can_be_overseen(folder: Path) -> None:
 
 
 def packages() -> list[str]:
-    tops = map(import_module, PACKAGES)
-    inside = (m for top in tops for m in pkgutil.walk_packages(top.__path__, f"{top.__name__}."))
+    inside = (m for top in PACKAGES for m in pkgutil.walk_packages(import_module(top).__path__, f"{top}."))
     return [*PACKAGES, *(module.name for module in inside if module.ispkg)]
 
 
@@ -87,19 +85,14 @@ strings, templates and data. A folder that grows by more than 1 % changes its nu
 TEXTS = {".csv", ".css", ".html", ".j2", ".js", ".json"}
 SIGNS = "|".join(map(re.escape, sorted(EXACT_TOKEN_TYPES, reverse=True)))
 STRING = r"""(?i:\b[urbf]{1,2})?(?P<mark>'''|\"""|['"])(?:[^\\'"]+|\\.|(?!(?P=mark)).)*(?P=mark)"""
-TOKEN = re.compile(rf"(?s)#[^\n]*|(?P<string>{STRING})|(?P<other>{Number}|\w+|{SIGNS})")
+DOCSTRING = r'''(?m:^) *r?"""(?:[^\\"]|\\.|"(?!""))*"""(?m:$)'''
+TOKEN = re.compile(rf"(?s)#[^\n]*|{DOCSTRING}|(?P<string>{STRING})|(?P<other>{Number}|\w+|{SIGNS})")
 
 
 def size(path: Path) -> float:
     if path.suffix != ".py":
         return path.stat().st_size / 8 if path.suffix in TEXTS else 0
-    text = path.read_text(encoding="utf-8")
-    lines = text.split("\n")
-    for node in ast.walk(ast.parse(text)):
-        match node:
-            case ast.Expr(ast.Constant(str()), lineno=first, end_lineno=int(last)):
-                lines[first - 1 : last] = [""] * (last - first + 1)
-    tokens = [token for token in TOKEN.finditer("\n".join(lines)) if token.lastgroup]
+    tokens = [token for token in TOKEN.finditer(path.read_text(encoding="utf-8")) if token.lastgroup]
     return len(tokens) + sum(len(token["string"] or "") for token in tokens) / 8
 
 

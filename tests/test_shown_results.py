@@ -184,7 +184,8 @@ def test_names_of_others_neither_command_a_terminal_nor_a_page() -> None:
     found = Named(names=(HOSTILE, *map(str, range(40))))
     assert "\x1b" not in repr(found) and len(repr(found).splitlines()) == 12
     assert "\x1b" not in found.summary() and len(found.summary().splitlines()) == 43
-    assert "<script>" not in found._repr_html_() and html.escape("<script>") in found._repr_html_()
+    page = found._repr_html_()
+    assert "<script>" not in page and html.escape("<script>") in page
     assert found.to_dict() == {"names": [HOSTILE, *map(str, range(40))]}
 
 

@@ -107,6 +107,11 @@ class _Operations(TorchDispatchMode):
         super().__init__()
         self.counts, self.rounding = counts, rounding
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # torch would load its compiler, for a second, to keep it from what is compiled nowhere here
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return self.operate(func, args, kwargs or {})
 

@@ -52,13 +52,14 @@ def words(counters: Tensor, keys: Tensor) -> Tensor:
         torch.tensor(pair, device=keys.device).view(2, *[1] * (counters.ndim - 1))
         for pair in (_MULTIPLIERS, _STEPS)
     )
-    for i in range(_ROUNDS):
-        key = (keys + i * steps) % _WORD
-        # by the factor less 2^32 no product leaves the 63 bits of an int64
-        product = multiplied * (factors - _WORD)
-        high, low = (product >> 32) + multiplied, product & (_WORD - 1)
-        multiplied, others = high.flip(0) ^ others ^ key, low.flip(0)
-    return torch.stack([multiplied, others.expand_as(multiplied)], 1).flatten(0, 1)
+    rounds = torch.arange(_ROUNDS, device=keys.device).view(-1, *[1] * counters.ndim)
+    # by the factor less 2^32 no product leaves the 63 bits of an int64
+    factors = factors.flip(0) - _WORD
+    for key in (keys + rounds * steps) % _WORD:
+        multiplied = multiplied.flip(0)
+        product = multiplied * factors
+        multiplied, others = ((product >> 32) + multiplied) ^ others ^ key, product & (_WORD - 1)
+    return torch.stack([multiplied, others], 1).flatten(0, 1)
 
 
 def counted_uniform(keys: Tensor, count: int, draw: int) -> Tensor:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks.rates import __main__ as command, campaign, rate_free, rules, task
+from benchmarks.rates import __main__ as command, rate_free, rules, task
 from benchmarks.rates.campaign import Result, best, load, place, rate, searched, work
 from benchmarks.rates.networks import NETWORKS, Network
 from benchmarks.rates.rate_free import RATE_FREE, DoG, Prodigy, ScheduleFree
@@ -199,19 +199,6 @@ def test_the_search_finds_the_best_rate_of_a_valley(first: int, stride: int) -> 
     seen = searched(lambda k: math.inf if k > 5 else abs(k - 3), first, stride)
     assert best(seen) == 3
     assert {2, 4} <= seen.keys()
-
-
-def test_where_nothing_but_losses_are_seen_it_looks_below() -> None:
-    seen = searched(lambda k: math.inf, 0, 4)
-    assert max(seen) == 0
-    assert len(seen) == campaign.MOST
-
-
-def test_places_are_rates_in_steps_of_the_square_root_of_two() -> None:
-    assert [place(rate(k)) for k in range(-9, 9)] == list(range(-9, 9))
-    assert rate(2) / rate(1) == pytest.approx(math.sqrt(2))
-    assert place(1e-30) == -50
-    assert place(1e30) == 24
 
 
 # --- files and tables

@@ -16,16 +16,16 @@ SMALL = {"images": "digits", "stages": ((3,), (4,)), "head": (6,), "samples": 32
 
 POINTS = {
     "vysogorets2024/training-map-on-a-gpu": {
-        "samples": 48, "others": 48, "steps": 40, "looks": (0, 20, 40), "base_rate": (0.001, 0.003, 0.01),
+        "samples": 24, "others": 24, "steps": 20, "looks": (0, 10, 20), "base_rate": (0.001, 0.003, 0.01),
     },
     "vysogorets2024/edges-by-samples-on-a-gpu": {"samples": 60, "counts": (30, 60), "dim": 6},
     "vysogorets2024/edges-of-vgg-on-a-gpu": {
-        **SMALL, "stages": ((6,), (8,)), "head": (16,), "dim": 4, "training_batch": 8, "epochs": 2,
+        **SMALL, "stages": ((6,), (8,)), "head": (16,), "samples": 16, "dim": 3, "training_batch": 8, "epochs": 2,
     },
     "granziol2022/vgg-rates-on-a-gpu": {
         **SMALL, "rungs": 2, "batch_size": (8, 64), "samples": 64, "centres": (1e-3, 1e-3), "epochs": 0, "least": 4,
     },
-    "karakida2019/figure-2-wide-on-a-gpu": {"widths": (24,), "samples": 48, "steps": 20, "searched": 10},
+    "karakida2019/figure-2-wide-on-a-gpu": {"widths": (24,), "samples": 48, "steps": 10, "searched": 5},
     "karakida2019/limits-by-width-on-a-gpu": {"widths": (96,)},
 }  # fmt: skip
 """All but VGG-16 through training, whose searches take minutes at any size: docs/devices.md has its counts."""

@@ -79,7 +79,7 @@ def test_critical_points_of_the_literature(name: str, bias: float, weight: float
     assert critical_weight_variance(name, bias) == pytest.approx(weight, rel=accuracy)
 
 
-@pytest.mark.parametrize("bias", [1e-14, 1e-18, 1e-26, 1e-300])
+@pytest.mark.parametrize("bias", [1e-14, 1e-18, 1e-300])
 def test_tiny_biases_move_the_critical_point_by_their_cube_root(bias: float) -> None:
     """tanh: q E phi'^2 - E phi^2 = (4/3) q^3 + ..., and 1/E phi'^2 = 1 + 2 q + ..."""
     weight = critical_weight_variance("tanh", bias)

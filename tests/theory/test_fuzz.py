@@ -5,6 +5,7 @@ hostile and what is extreme, then numbers of many sizes get all at once; results
 the same, to the last bit, for the same numbers in other types and memory, and alone as in an array.
 """
 
+import functools
 import importlib
 import inspect
 import itertools
@@ -59,6 +60,7 @@ SIGNED = (
 """What may be negative."""
 
 
+@functools.cache
 def told(name: str, names: str) -> bool:
     """Whether the function is one of the names, or ends with one of them."""
     last = name.rpartition(".")[2]
@@ -75,14 +77,12 @@ LAWS = [
     rmt.CompoundFreePoisson(rate=0.7, jumps=[1.3, -0.8, 0.25], weights=[0.2, 0.5, 0.3]),
     rmt.CompoundFreePoisson(rate=6.3, jumps=[1e-90, -1e-92]),
     rmt.TracyWidom(beta=1),
-    rmt.TracyWidom(beta=2),
 ]
 POINT = {"x": 0.7, "u": 0.3, "k": 3, "z": 7.1, "w": 0.2}
 BENT = gaussian.KinkedQuadrature("bent", np.abs, np.sign, np.zeros_like, (0.0, 0.3))
 KERNELS = [
     *(gaussian.PiecewiseLinear(slope) for slope in (0.0, -1.0, 1e75, -1e-200)),
     activations.erf.kernels,
-    gaussian.NumericalKernels("huge", lambda x: 1e300 * np.tanh(x), np.cos, np.sin),
     activations.gaussian_kernels(SINE),
     BENT,
 ]
@@ -106,8 +106,10 @@ OF_LAWS = ("variance", "sigma", "q", "beta", "k", "rate")
 
 # --- what every call obeys
 
+signature = functools.cache(inspect.signature)
 
-def check(name: str, call: Callable[..., Any], arguments: Mapping[str, Any]) -> str:
+
+def check(name: str, call: Callable[..., Any], arguments: Mapping[str, Any], formed: bool = True) -> str:
     """Call once, and again with the same numbers in other forms; "value", "refused" or "unsettled" if all is well."""
     before = _state(arguments)
     found = outcome(call, arguments)
@@ -115,7 +117,7 @@ def check(name: str, call: Callable[..., Any], arguments: Mapping[str, Any]) -> 
     if isinstance(found, ConvergenceError):
         return "unsettled"
     if isinstance(found, ValueError):
-        _names_an_argument({*inspect.signature(call).parameters, *NETWORK, *OF_LAWS}, str(found))
+        _names_an_argument({*signature(call).parameters, *NETWORK, *OF_LAWS}, str(found))
         return "refused"
     for numbers in _leaves(found):
         assert not np.isnan(numbers).any(), f"not a number in {found!r}"
@@ -123,10 +125,10 @@ def check(name: str, call: Callable[..., Any], arguments: Mapping[str, Any]) -> 
         if numbers.dtype.kind == "f" and not told(name, SIGNED):
             assert np.all(numbers >= 0), f"negative: {found!r}"
             assert not told(name, SHARES) or np.all(numbers <= 1), f"above 1: {found!r}"
-    for argument, form, other in _forms(arguments):
-        again = outcome(call, other)
+    for forms in _forms(arguments) if formed else ():
+        again = outcome(call, {**arguments, **forms})
         same = not isinstance(again, Exception) and _same(found, again)
-        assert same, f"{name}: {found!r} became {again!r} with {argument} as {form}"
+        assert same, f"{name}: {found!r} became {again!r} with {forms!r}"
     if not told(name, POOLED):
         _alone_as_beside_another(name, call, arguments, found)
     return "value"
@@ -196,31 +198,26 @@ def _state(value: Any) -> Any:
     return id(value)
 
 
-def _forms(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the same numbers in other types and memory, one argument at a time."""
-    for name, value in arguments.items():
-        if type(value) is float or type(value) is np.float64:
-            forms = {"0-d": np.array(value), "longdouble": np.longdouble(value)}
-            with np.errstate(over="ignore"):
-                if float(np.float32(value)) == value:
-                    forms["float32"] = np.float32(value)
-        elif type(value) is int and abs(value) < 2**62:
-            forms = {"int64": np.int64(value)}
-        elif isinstance(value, list) and value and all(type(x) is float for x in value):
-            strided = np.repeat(value, 2)[::2]
-            forms = {"tuple": tuple(value), "strided": strided, "masked nowhere": np.ma.array(value)}
-        elif type(value) is np.ndarray and value.dtype == np.float64 and value.ndim > 1:
-            fixed = value.copy()
-            fixed.flags.writeable = False
-            forms = {
-                "Fortran": np.asfortranarray(value),
-                "read-only": fixed,
-                "reversed": value[::-1].copy()[::-1],
-            }
-        else:
-            continue
-        for form, other in forms.items():
-            yield name, form, {**arguments, name: other}
+def _forms(arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the same numbers in other types and memory: the first form of each argument, the second, the third."""
+    forms = [[(name, form) for form in _other_forms(value)] for name, value in arguments.items()]
+    for found in itertools.zip_longest(*forms):
+        yield dict(filter(None, found))
+
+
+def _other_forms(value: Any) -> list[Any]:
+    if type(value) in (float, np.float64):
+        with np.errstate(over="ignore"):
+            single = np.float32(value)
+        return [np.array(value), np.longdouble(value), *([single] if float(single) == value else [])]
+    if type(value) is int and abs(value) < 2**62:
+        return [np.int64(value)]
+    if isinstance(value, list) and value and all(type(x) is float for x in value):
+        return [tuple(value), np.repeat(value, 2)[::2], np.ma.array(value)]
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.ndim > 1:
+        read_only = np.broadcast_to(value, value.shape)
+        return [np.asfortranarray(value), read_only, value[::-1].copy()[::-1]]
+    return []
 
 
 def _same(one: Any, other: Any, within: float = 0.0) -> bool:
@@ -256,12 +253,18 @@ def test_a_right_call_has_a_value_in_every_form(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
 def test_any_argument_gives_a_right_value_or_a_message_that_names_it(name: str) -> None:
+    """One hostile or extreme argument at a time, then numbers of all sizes at once."""
     call, right = TABLE[name]
     for number, argument in enumerate(right):
         if told(name, SLOW) and argument == "steps":
             continue  # so many that each takes long
         for value in (*EXTREMES, *HOSTILE[number % 8 :: 8])[:: 8 if told(name, SLOW) else 1]:
-            check(name, call, {**right, argument: value})
+            # one that float32 holds and whose int64 cube overflows; others get other forms below
+            formed = type(value) in (int, float) and value in (0.5, 2**31)
+            check(name, call, {**right, argument: value}, formed)
+    rng = random.Random(name)
+    for _ in range(0 if told(name, SLOW) else 8):
+        check(name, call, {argument: varied(rng, value) for argument, value in right.items()})
 
 
 def varied(rng: random.Random, value: Any) -> Any:
@@ -276,19 +279,13 @@ def varied(rng: random.Random, value: Any) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in TABLE if TABLE[name][1] and not told(name, SLOW)])
-def test_numbers_of_all_sizes_at_once(name: str) -> None:
-    call, right = TABLE[name]
-    rng = random.Random(name)
-    for _ in range(8):
-        check(name, call, {argument: varied(rng, value) for argument, value in right.items()})
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS, ids=map(str, range(len(KERNELS))))
 @pytest.mark.parametrize("method", ["value", "derivative", "curvature", "fluctuations"])
 def test_kernels_of_any_pair(kernel: gaussian.Kernels, method: str) -> None:
     for a, share in itertools.product([0.0, 1e-308, 0.7, 1e300], [1.0, -1.0, 1 - 1e-9, 0.3]):
+        if kernel is BENT and a > 1 and abs(share) == 1:
+            continue  # so many panels that each takes long
         pair = {"covariance": abs(a * share), "gap": a * (1 - share)}
-        triple = pair | {"variance": a, "covariance": a * share}
-        check(method, getattr(kernel, method), pair if method == "fluctuations" else triple)
+        if method != "fluctuations":
+            pair |= {"variance": a, "covariance": a * share}
+        check(method, getattr(kernel, method), pair, share == 0.3)

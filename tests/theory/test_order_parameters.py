@@ -26,8 +26,11 @@ def test_depth_one_has_only_the_input_and_the_output() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("overlap", [0.0, -0.6, 1.0])
+@pytest.mark.parametrize(
+    ("name", "overlap"),
+    # above the first layer, sigmoid, softplus and gelu have positive covariances whatever the inputs
+    [(name, c) for name in NAMES for c in (0.0, -0.6, 1.0) if c or name in NAMES[:5]],
+)
 def test_double_precision_agrees_with_mpmath(name: str, overlap: float) -> None:
     setting = {"depth": 3, "weight_variance": 1.8, "bias_variance": 0.2, "input_overlap": overlap}
     fast = order_parameters(name, **setting)
@@ -114,11 +117,10 @@ def test_discontinuous_activation_does_not_converge() -> None:
         order_parameters(kink, depth=2, weight_variance=1.0, bias_variance=0.3)
 
 
-@pytest.mark.parametrize("name", ["erf", "tanh", "relu"])
-def test_moments_of_the_pre_activations_are_those_that_are_propagated(name: str) -> None:
+def test_moments_of_the_pre_activations_are_those_that_are_propagated() -> None:
     """q^{l+1} of one input and of two, from the hats of the layer below (eq. 6)."""
     law = {"weight_variance": 1.7, "bias_variance": 0.3}
-    known = propagate(resolve(name, 4), **law)
+    known = propagate(resolve("tanh", 4), **law)
     assert_allclose(preactivation_moment(known.q_hat_t[:-1], **law), known.variance, rtol=1e-15)
     assert_allclose(preactivation_moment(known.q_hat_st[:-1], **law), known.covariance, rtol=1e-15)
 

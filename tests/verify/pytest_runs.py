@@ -11,6 +11,7 @@ from tests.verify import toy_claims
 from tests.verify.toy_claims import require_one_copy
 from verify import cli
 from verify.claims import registry
+from verify.page import report
 
 Planter = Callable[..., None]
 
@@ -39,6 +40,7 @@ def everything_loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
     require_one_copy()
     with pytest.MonkeyPatch.context() as patch:
         toy_claims.replace_all(patch, toy_claims.RIGHT)
+        patch.setattr(report, "write", lambda *_, **__: None)
         folder = tmp_path_factory.mktemp("loading")
         assert cli.main(["report", "--workers", "1", "--report-dir", str(folder)]) == 0
 

@@ -1,13 +1,16 @@
 """Quick answers stay quick: what a theorist or a shell asks for loads neither torch nor other heavy packages."""
 
 import pkgutil
+import sys
 from pathlib import Path
 
 import pytest
 
 import theory
-from tests.interpreters import fresh
+from tests.interpreters import forked, fresh
+from verify import cli
 from verify.claims import registry
+from verify.running import suite
 
 HEAVY = [
     "torch",
@@ -66,13 +69,16 @@ def test_what_judges_nothing_is_light() -> None:
     assert claims | listed | mistyped <= {"scipy.optimize"} and "jinja2" in seen
 
 
+def rooms_after_a_claim() -> set[str]:
+    """Judge a claim, write the report, and return the papers and other modules of `verify.claims` that are loaded."""
+    suite.PLANTED = ()
+    assert cli.main(["report", "--claim", "catapult/step", "--workers", "1"]) == 0
+    loaded = [name.split(".") for name in sys.modules if name.startswith("verify.claims.")]
+    return {name[2] for name in loaded if len(name) > 3}
+
+
 @pytest.mark.slow
 def test_a_named_claim_loads_its_paper_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other papers contribute their names only; modules of a paper hold its claims."""
     monkeypatch.chdir(tmp_path)
-    judged = command("report --claim edge/oscillation --workers 1")
-    loaded = fresh(f"{judged}\nimport sys; print(*sys.modules)").splitlines()[-1].split()
-    rooms = {
-        name.split(".")[2] for name in loaded if name.startswith("verify.claims.") and name.count(".") > 2
-    }
-    assert rooms & set(registry.OWN) == {"edge"}
+    assert forked(rooms_after_a_claim) & set(registry.OWN) == {"catapult"}

@@ -1,7 +1,5 @@
 """pytest as the front door."""
 
-import sys
-
 import pytest
 
 from tests.verify import toy_claims
@@ -82,7 +80,8 @@ def test_what_is_undecided_fails_where_asked_or_against_its_registration(plant: 
         assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_other_tests_keep_their_words(pytester: pytest.Pytester, run: Run) -> None:
+def test_other_tests_keep_their_words(plant: Planter, pytester: pytest.Pytester, run: Run) -> None:
+    plant(toy_claims.RIGHT)
     pytester.makepyfile("def test_it(record_property):\n    assert True\ndef test_not():\n    assert False")
 
     result = run("-v", "-p", "no:warnings")
@@ -96,10 +95,10 @@ def test_other_tests_keep_their_words(pytester: pytest.Pytester, run: Run) -> No
     [
         ("", "smoke"),
         (".", "smoke"),
-        ("VERIFY", "default"),
+        ("VERIFY --ignore-glob=VERIFY/*/*", "default"),
         ("VERIFY/test_claims.py::test_claim", "default"),
         ("--pyargs verify.test_claims::test_claim", "default"),
-        ("VERIFY --tier smoke", "smoke"),
+        ("VERIFY/test_claims.py --tier smoke", "smoke"),
         ("--tier full", "full"),
     ],
 )
@@ -147,28 +146,15 @@ def test_progress_tells_the_time_left_but_where_quiet(
     assert "s left" not in quiet and "predicted" not in quiet
 
 
-@pytest.mark.slow
-def test_it_runs_from_anywhere_as_from_an_installed_package(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+def test_it_runs_from_anywhere_and_a_checkout_loads_it_by_itself(
+    plant: Planter, run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And a checkout loads it by itself."""
-    monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # so that torch, which takes seconds to load, is not loaded
-    pytester.makeconftest("""
-        import pytest
-        from tests.verify import toy_claims
-
-        toy_claims.replace_all(pytest.MonkeyPatch(), toy_claims.RIGHT, toy_claims.EXACT)
-    """)
-
-    words = ["-m", "pytest", *COMMON, "-p", "verify.plugin", "--pyargs", "verify.test_claims"]
-    result = pytester.run(sys.executable, *words)
-    assert result.ret == pytest.ExitCode.OK
-    assert last_line(result).startswith("2 agrees in ")
-    assert load(pytester.path / "losscurv-report/results.json").suite.tier == "default"
     monkeypatch.chdir(FOLDER.parent)
-    words = ["-m", "pytest", "--collect-only", "-q", "--claim", "karakida2019/gram", "-p", "no:cacheprovider"]
-    assert (
-        "verify/test_claims.py::test_claim[karakida2019/gram]"
-        in pytester.run(sys.executable, *words, "-p", "no:hypothesispytest", "verify/test_claims.py").outlines
-    )
+    words = ["--collect-only", "-q", "--claim", "karakida2019/gram", "verify/test_claims.py", *COMMON[2:]]
+    listed = pytester.runpytest_inprocess(*words).outlines
+    assert "verify/test_claims.py::test_claim[karakida2019/gram]" in listed
+    monkeypatch.chdir(pytester.path)
+    plant(toy_claims.RIGHT, toy_claims.EXACT)
+
+    assert last_line(run("--pyargs", "verify.test_claims")).startswith("2 agrees in ")
+    assert load(pytester.path / "losscurv-report/results.json").suite.tier == "default"

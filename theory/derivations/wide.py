@@ -288,9 +288,9 @@ def normalisation_rank() -> Derivation:
         for x, c in zip(u, centred, strict=True):  # sigma times the derivative of sigma is f sigma / n
             require_zero(sp.diff(variance, x) / 2 - c / size, f"derivative of the deviation, n = {size}")
         require_zero(sum(centred), f"mean, n = {size}")
-        square = centred * centred.T / variance  # f f'
-        projector = sp.eye(size) - sp.ones(size, size) / size - square / size
-        for entry in (projector * projector - projector)[: size + 1]:
+        # times sigma^2, which leaves polynomials
+        projector = variance * (sp.eye(size) - sp.ones(size, size) / size) - centred * centred.T / size
+        for entry in (projector * projector - variance * projector)[: size + 1]:
             require_zero(entry, f"projector, n = {size}")
     ones, square = sp.symbols("o s")  # squared norms of the vectors 1 and f
     expression = sp.expand((n - ones / n - square / n).subs({ones: n, square: n}))

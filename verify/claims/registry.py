@@ -427,7 +427,7 @@ def ids(only: Only = ()) -> list[str]:
 
 def _known_to(items: Sequence[AnyClaim | Observation]) -> dict[str, tuple[Entry, ...]]:
     """Return the entries of the papers of these items, and of papers whose entries they cover."""
-    return entries(_papers_around(items))
+    return entries(_papers_around(items)) if items else {}
 
 
 def _papers_around(items: Sequence[AnyClaim | Observation]) -> Only:

@@ -1,9 +1,7 @@
 """Products keep the precision of their factors: torch's switches are off while anything is measured, then as found."""
 
-import json
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,11 +20,10 @@ from simulate.modules.sample_directions import sample_directions
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton, hessian
 from simulate.spectra import density, trace
-from tests.interpreters import fresh
+from tests.interpreters import forked
+from tests.simulate.lanczos.switches import NEWER, seen
 
-NEWER = hasattr(torch._C, "_get_fp32_precision_getter")
-
-# --- every state of the switches, each in a process of its own: torch cannot be led back to the one it begins with ----
+# --- every state of the switches -------------------------------------------------------------------------------------
 
 STATES = {
     "as torch begins": "",
@@ -52,67 +49,13 @@ if NEWER:
         for name, switch in NEWER_STATES.items()
     }
 
-LOOK = """
-import json, os, sys, torch
-from simulate.lanczos import precision
-from simulate.lanczos.precision import in_full_precision
-precision._has_gpu = lambda: True
-NEWER = hasattr(torch._C, "_get_fp32_precision_getter")
-PLACES = [(b, o) for b in ("cuda", "mkldnn") for o in ("matmul", "conv", "rnn")]
-FREED = [("cuda", "conv"), ("cuda", "rnn")]  # see the docstring of in_full_precision
-ALL = [("generic", "all"), ("cuda", "all"), ("mkldnn", "all")]
-
-def ask(call):
-    try:
-        return call()
-    except RuntimeError:
-        return "refused"
-
-def values(places=PLACES):
-    return [torch._C._get_fp32_precision_getter(*p) for p in places] if NEWER else []
-
-def state():
-    found = [ask(torch.get_float32_matmul_precision), ask(lambda: torch.backends.cudnn.allow_tf32), values()]
-    kept = values(ALL)
-    for value in ("none", "ieee", "tf32") if NEWER else ():  # own values show under each value of the switch of all
-        for p in ALL:
-            torch._C._set_fp32_precision_setter(*p, value)
-        found.append(values([p for p in PLACES if p not in FREED]))
-    for p, value in zip(ALL, kept):
-        torch._C._set_fp32_precision_setter(*p, value)
-    return found + kept
-
-def rounds():
-    if NEWER:
-        return any(v not in ("ieee", "none") for v in values())
-    return torch.backends.cudnn.allow_tf32 or torch.get_float32_matmul_precision() != "highest"
-
-for name, code in json.load(sys.stdin).items():
-    if not (child := os.fork()):
-        exec(code)
-        mixed = ask(lambda: torch.backends.cudnn.allow_tf32) == "refused"
-        before, first = state(), rounds()
-        with in_full_precision():
-            within = [rounds()]
-            with in_full_precision():
-                within.append(rounds())
-            if not mixed:  # else torch refuses these flags with or without us
-                with torch.backends.cudnn.flags(enabled=False, allow_tf32=False):
-                    within.append(rounds())
-            within.append(rounds())
-        print(json.dumps([name, [first, within, state() == before]]), flush=True)
-        os._exit(0)
-    os.waitpid(child, 0)
-"""
-
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes here do not fork")
 def test_switches_are_off_within_and_as_found_after() -> None:
-    said = fresh(LOOK, input=json.dumps(STATES), cwd=Path(__file__).parents[3])
-    told = dict(json.loads(line) for line in said.splitlines())
+    told = forked(seen, STATES)
     off = ("convolutions off, as of old", "all in full")
-    assert told == {name: [name not in off, [False] * len(told[name][1]), True] for name in STATES}
+    assert told == {name: (name not in off, [False] * len(told[name][1]), True) for name in STATES}
 
 
 # --- who measures ------------------------------------------------------------------------------------------------

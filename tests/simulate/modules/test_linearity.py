@@ -108,6 +108,6 @@ def test_a_bend_in_a_batch_that_comes_later_is_not_passed() -> None:
     assert is_piecewise_linear(flat) and not is_piecewise_linear(whole)
 
 
-@pytest.mark.parametrize("kind", ["reused", "tokens"])
+@pytest.mark.parametrize("kind", ["twice", "tokens"])
 def test_layers_that_are_used_twice_or_bend_are_not_passed(kind: str) -> None:
     assert not is_piecewise_linear(objective_of(kind))

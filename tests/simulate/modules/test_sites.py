@@ -22,7 +22,7 @@ def drawn(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(len(shape)), dtype=torch.float64)
 
 
-@pytest.mark.parametrize("name", [*LAYERS, "many positions", "three axes", "circular", "smooth on tokens"])
+@pytest.mark.parametrize("name", [*LAYERS, "many positions", "three axes", "smooth on tokens"])
 def test_what_derivatives_hold_is_told_before(name: str) -> None:
     objective = objective_of(name)
     batch = next(objective.batches())

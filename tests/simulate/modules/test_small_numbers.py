@@ -44,7 +44,7 @@ DIAGONALS = {
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-@pytest.mark.parametrize("unit", SCALES)
+@pytest.mark.parametrize("unit", [1e-17, 1e17])
 @pytest.mark.parametrize("what", DIAGONALS)
 def test_single_precision_has_the_curvature_of_outputs_in_any_unit(
     what: str, unit: float, elsewhere: bool

@@ -1,7 +1,7 @@
 """Measurements by the processes of a group, each of its samples, and by one process of all samples."""
 
-import subprocess
-import sys
+import atexit
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +24,7 @@ from simulate.modules.projected import projected
 from simulate.modules.sample_directions import SampleDirections, sample_directions
 from simulate.objectives import Objective
 from simulate.objectives.ranks import Ranks
+from tests.interpreters import LOADED
 from tests.simulate.objectives.losses import network
 
 SHARDS = {
@@ -101,20 +102,33 @@ def measured(of: Objective) -> dict[str, Any]:
     }
 
 
-def in_two_processes(folder: Path) -> tuple[str, list[Any]]:
-    """Return what the parent of two processes prints, and the results of `all_cases` in each of them.
-
-    The parent loads the libraries, forks both, and then opens a group of its own.
-    """
-    words = [sys.executable, "-m", __name__, folder]
-    said = subprocess.check_output(words, cwd=Path(__file__).parents[3], text=True)
-    return said, [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(2)]
+TURN = "it got its turn"
+"""File of the parent of two processes."""
 
 
-def _one(rank: int, folder: str) -> None:
+def in_two_processes(folder: Path) -> list[Any]:
+    """Return the results of `all_cases` in each of two processes, whose parent then opens a group of its own."""
+    parent = LOADED.Process(target=_both, args=(folder,))
+    parent.start()
+    parent.join()
+    assert parent.exitcode == 0
+    return [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(2)]
+
+
+def _both(folder: Path) -> None:
+    atexit._clear()  # of what was loaded before, which may take its time
+    start_processes(_one, (folder,), nprocs=2, start_method="fork")
+    with group_of_one(folder) as group:
+        Ranks(group).gathered("a word", "here")
+    Thread(target=lambda: (time.sleep(0.1), (folder / TURN).touch()), daemon=True).start()
+    atexit._run_exitfuncs()
+    os._exit(0)  # processes of this kind end without exit functions
+
+
+def _one(rank: int, folder: Path) -> None:
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", f"file://{folder}/meeting", rank=rank, world_size=2)
-    torch.save(all_cases(rank), Path(folder) / f"{rank}.pt")
+    torch.save(all_cases(rank), folder / f"{rank}.pt")
     distributed.destroy_process_group()
 
 
@@ -210,10 +224,3 @@ def group_of_one(folder: Path) -> Iterator[Any]:
         yield distributed.group.WORLD
     finally:
         distributed.destroy_process_group()
-
-
-if __name__ == "__main__":
-    start_processes(_one, (sys.argv[1],), nprocs=2, start_method="fork")
-    with group_of_one(Path(sys.argv[1])) as group:
-        Ranks(group).gathered("a word", "here")
-    Thread(target=lambda: (time.sleep(0.1), print("it got its turn")), daemon=True).start()

@@ -130,7 +130,7 @@ def test_axis_scatter_is_the_universal_one_for_gaussian_noise_and_first_order_fa
 @pytest.mark.slow
 def test_axis_scatter_in_noise_of_signs_by_drawing_it() -> None:
     """Less than the universal one: an element on the spike has variance 1, others a fourth cumulant of -2."""
-    rng, dim, draws = np.random.default_rng(5), 60, 3000
+    rng, dim, draws = np.random.default_rng(5), 40, 3000
     signs = np.triu(rng.choice([-1.0, 1.0], size=(draws, dim, dim)))
     noise = 0.31 / dim**0.5 * (signs + np.triu(signs, 1).swapaxes(1, 2))
     noise[:, 0, 0] += 0.51

@@ -29,7 +29,7 @@ def test_the_generator_returns_what_is_stored() -> None:
             assert_allclose(float(found), np.log(law.cdf(-16.0)), rtol=1e-14)
 
 
-@pytest.mark.parametrize("s", [21.0, 40.0, 62.0, 80.0])
+@pytest.mark.parametrize("s", [21.0, 62.0, 80.0])
 def test_the_right_tail_is_the_trace_of_its_kernel(s: float) -> None:
     """1 - F_1 = int Ai / 2 and 1 - F_2 = (2 s^2 Ai^2 - 2 s Ai'^2 - Ai Ai')/3, but for the square of itself."""
     with mp.workdps(40 + int(s**1.5 / 3)):

@@ -1,18 +1,18 @@
 """The fixture `losscurv_check` in somebody's own tests: what fails, with which words, alone and with pytest-xdist."""
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import losscurv_pytest
 import verify
+from losscurv import check
 from tests.interpreters import fresh
+from tests.verify.checking.simulators import harmonic, largest
 
 pytestmark = pytest.mark.slow
-
-FOLDER = Path(verify.__file__).parents[1]
+pytest_plugins = ["pytester"]
 
 FORMULAS = """
 def harmonic(n):
@@ -32,28 +32,26 @@ def test_harmonic(losscurv_check):
 )
 
 
-class Session:
-    """pytest in a process of its own, in which an installed losscurv would load the plug-in by its entry point."""
+@pytest.fixture(scope="module", autouse=True)
+def everything_loaded() -> None:
+    """A session of pytester forgets what it has loaded, but numpy can be loaded only once."""
+    check(harmonic, largest, [{"n": 10}], margin=0.01, budget=2000).summary()
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
 
-    def run(self, *words: str, **files: str) -> subprocess.CompletedProcess[str]:
-        for name, text in files.items():
-            (self.folder / f"{name}.py").write_text(text)
-        environment = {
-            **{k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")},
-            "PYTHONPATH": str(FOLDER),
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        }
-        command = [sys.executable, "-m", "pytest", "-p", "losscurv_pytest", "-p", "no:cacheprovider", *words]
-        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True)
+Run = Callable[..., pytest.RunResult]
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Session:
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    return Session(tmp_path)
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """pytest on some files, as an installed losscurv would load the plug-in by its entry point."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTHONPATH", str(Path(verify.__file__).parents[1]))
+
+    def ran(*words: str, **files: str) -> pytest.RunResult:
+        pytester.makepyfile(**files)
+        return pytester.runpytest_inprocess("-p", "losscurv_pytest", "-p", "no:cacheprovider", *words)
+
+    return ran
 
 
 def test_loading_the_plugin_loads_nothing_but_pytest() -> None:
@@ -64,7 +62,7 @@ def test_loading_the_plugin_loads_nothing_but_pytest() -> None:
     fresh(program)
 
 
-def test_fixtures_of_a_class_and_examples_of_hypothesis_may_use_it(session: Session) -> None:
+def test_fixtures_of_a_class_and_examples_of_hypothesis_may_use_it(run: Run) -> None:
     text = (
         FORMULAS
         + """
@@ -85,8 +83,8 @@ def test_examples(losscurv_check, n):
     losscurv_check(harmonic, largest, [{"n": n}], margin=0.1, vectorised=True)
 """
     )
-    ran = session.run("-p", "_hypothesis_pytestplugin", test_one=text)
-    assert ran.returncode == 0 and "2 passed" in ran.stdout, ran.stdout
+    ran = run("-p", "_hypothesis_pytestplugin", test_one=text)
+    assert ran.ret == 0 and "2 passed" in ran.stdout.str()
 
 
 @pytest.mark.parametrize(
@@ -101,38 +99,52 @@ def test_examples(losscurv_check, n):
     ],
 )
 def test_a_check_passes_or_fails_with_its_words(
-    session: Session, old: str, new: str, status: int, words: str
+    run: Run, old: str, new: str, status: int, words: str
 ) -> None:
     """Beside the plug-in of the suite; the last two are options."""
     options = [words] if words.startswith("--") else []
-    ran = session.run("-p", "verify.plugin", *options, test_one=PASSES.replace(old, new))
+    ran = run("-p", "verify.plugin", *options, test_one=PASSES.replace(old, new))
 
-    assert ran.returncode == status, ran.stdout + ran.stderr
-    assert options or words in ran.stdout
-    assert "Traceback" not in ran.stdout and "losscurv_pytest.py" not in ran.stdout
+    assert ran.ret == status
+    told = ran.stdout.str()
+    assert options or words in told
+    assert "Traceback" not in told and "losscurv_pytest.py" not in told
 
 
-FEWER = "import losscurv_pytest\nlosscurv_pytest.MOST = 6\n"
+FEWER = """
+import losscurv_pytest
+losscurv_pytest.MOST = 6
+def pytest_terminal_summary(terminalreporter, config):
+    terminalreporter.write_line(f"made {config.stash[losscurv_pytest._made]}")
+"""
 
 TELLS = f"""
 import pytest
 {FORMULAS}
-@pytest.mark.parametrize("n", range(7, 13))
+@pytest.mark.parametrize("n", range(7))
 def test_harmonic(losscurv_check, n):
-    found = losscurv_check(harmonic, largest, [{{"n": n}}], margin=0.1, vectorised=True)
+    found = losscurv_check(harmonic, largest, [{{"n": n + 7}}], margin=0.1, vectorised=True)
     with open(f"found-{{n}}.txt", "a") as file:
         file.write(repr(found) + "\\n")
 """
 
 
-def test_order_and_xdist_do_not_matter_and_checks_are_counted_together(session: Session) -> None:
+def test_order_and_xdist_do_not_matter_and_checks_are_counted_together(
+    run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven where six are allowed: by itself the last fails, side by side the session does."""
     pytest.importorskip("xdist")
-    for words in (["-p", "xdist", "-n2"], [f"test_one.py::test_harmonic[{n}]" for n in (12, 7)]):
-        ran = session.run(*words, test_one=TELLS, conftest=FEWER)
-        assert ran.returncode == 0, ran.stdout
-    for n, runs in ((7, 2), (9, 1), (12, 2)):
-        lines = (session.folder / f"found-{n}.txt").read_text().splitlines()
-        assert len(lines) == 3 * runs and len(set(lines)) == 3
-    ran = session.run("-p", "xdist", "-n2", test_one=TELLS.replace("13)", "14)"), conftest=FEWER)
-    assert ran.returncode == 1 and "this session makes more than 6 checks" in ran.stdout
-    assert "7 passed" in ran.stdout
+    monkeypatch.setattr(losscurv_pytest, "MOST", losscurv_pytest.MOST)
+    backwards = [f"test_one.py::test_harmonic[{n}]" for n in reversed(range(7))]
+    for words, passed in (
+        (["-p", "xdist", "-n2"], "7 passed"),
+        (backwards, "1 failed, 6 passed"),
+        (backwards[:6], "6 passed"),
+    ):
+        ran = run(*words, test_one=TELLS, conftest=FEWER)
+        told, many = ran.stdout.str(), words != backwards[:6]
+        assert ran.ret == many and ("this session makes more than 6 checks" in told) == many
+        assert passed in told and f"\nmade {6 + many}\n" in told
+    for n in range(7):
+        lines = (pytester.path / f"found-{n}.txt").read_text().splitlines()
+        assert len(lines) == (9 if n else 3) and len(set(lines)) == 3

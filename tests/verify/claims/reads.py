@@ -26,7 +26,7 @@ def reason(output: str) -> str:
     return next((why for why, names in UNREAD.items() for n in names if inside.startswith(f"{n}.")), "")
 
 
-CHEAP = 0.3
+CHEAP = 0.06
 """Seconds that an identity or property may take, by its own word, to be run here; of others the names are read."""
 
 WHOLE = "_asdict"
@@ -149,16 +149,15 @@ def _tracing_calls() -> Iterator[set[str]]:
 
 def _forget() -> None:
     """Empty the caches of theory, of claims and of their model: a value that is kept would run nothing."""
-    for thing in _caches(len(sys.modules)):
+    ours = ("theory", "verify.claims.", "verify.model")
+    for thing in _caches(tuple(name for name in sys.modules if name.startswith(ours))):
         thing.cache_clear()
 
 
 @functools.cache
-def _caches(_modules: int) -> list[Any]:
-    """The caches of as many modules as are loaded; those of the registry stay."""
-    ours = ("theory", "verify.claims.", "verify.model")
-    modules = [m for name, m in sys.modules.items() if name.startswith(ours)]
-    found = (t for m in modules for t in vars(m).values())
+def _caches(modules: tuple[str, ...]) -> list[Any]:
+    """The caches of these modules; those of the registry stay."""
+    found = (t for name in modules for t in vars(sys.modules[name]).values())
     return [t for t in found if hasattr(t, "cache_clear") and t.__module__ != registry.__name__]
 
 

@@ -1,8 +1,9 @@
 """Papers as plug-ins: the example is put where pip would put it, and judged, reported and replayed like the others."""
 
+import contextlib
+import io
 import json
-import os
-import subprocess
+import multiprocessing
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -11,14 +12,15 @@ from types import ModuleType
 import pytest
 
 import theory.derivations
+from tests.interpreters import forked
 from tests.refusals import refusal
+from verify import cli
 from verify.claims import registry
 from verify.model import ALPHA
 from verify.model.inventory import Entry, Paper
 from verify.running import suite
 
-ROOT = Path(__file__).parents[3]
-EXAMPLE = ROOT / "examples" / "a_paper_of_your_own"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "a_paper_of_your_own"
 
 
 @pytest.fixture(scope="module")
@@ -35,42 +37,32 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-SEVERAL = """
-import json, sys
-from verify import cli
-from verify.running import suite
+def printed(site: str, commands: list[list[str]]) -> list[str]:
+    """Run each command where the paper is installed and return what it prints.
 
-suite.PLANTED, suite._derivations = (), lambda *_: []
-if __name__ == "__main__":
-    for words in json.loads(sys.argv[1]):
-        status = cli.main(words)
-        print(f"{chr(0)}{status}", end=chr(0))
-"""
-"""Commands in one process: each would load the libraries and admit all claims anew.
-
-Planted errors and derivations are those of every report, and take longer than all else.
-"""
-
-
-def losscurv(site: Path, *commands: list[str]) -> list[str]:
-    """Run each command and return what it prints."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(site)])}
-    words = [sys.executable, "-c", SEVERAL, json.dumps(commands)]
-    run = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
-    *told, end = run.stdout.split("\0")
-    assert (told[1::2], end) == (["0"] * len(commands), ""), run.stdout + run.stderr
-    return told[::2]
+    Planted errors and derivations are those of every report, and take longer than all else.
+    """
+    sys.path.append(site)
+    fork = multiprocessing.get_context("fork")  # a new interpreter takes seconds to load torch
+    multiprocessing.get_context = lambda _: fork
+    suite.PLANTED, suite._derivations = (), lambda *_: []
+    told = []
+    for words in commands:
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            assert cli.main(words) == 0, words
+        told.append(out.getvalue())
+    return told
 
 
 @pytest.mark.slow
 def test_a_paper_of_ones_own_is_listed_judged_shown_and_replayed(installed: Path, tmp_path: Path) -> None:
     folder = tmp_path / "report"
-    listed, judged, again = losscurv(
-        installed,
+    commands = (
         ["claims", "--paper", "wigner1955", "--json"],
         ["report", "--paper", "wigner1955", "--workers", "2", "--report-dir", str(folder)],
         ["replay", str(folder), "--workers", "1"],
     )
+    listed, judged, again = forked(printed, str(installed), commands)
     assert [row["status"] for row in json.loads(listed)] == ["judged"]
     assert "2 agrees" in judged
 

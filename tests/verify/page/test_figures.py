@@ -19,9 +19,9 @@ from matplotlib.patches import PathPatch
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from tests.verify.results.drawn_rows import axes_of
+from tests.verify.results.drawn_rows import axes_of, written
 from tests.verify.results.sample_results import sample, sample_of_kinds
-from tests.verify.results.sample_rows import looks, point, row
+from tests.verify.results.sample_rows import point, row
 from verify.page import plots, theme
 from verify.page.panels import MARKS, local_slopes, row_panels
 from verify.page.vocabulary import SYMBOLS
@@ -53,23 +53,17 @@ HARD = [
     row("a/layers", points=[off_by(0.2, **LAYERS, layers=k, first_layer_of_the_network=k) for k in (1, 2, 3)]),
     *(
         replace(on_curves(off_by(d, x=1.0, law="law 0"), off_by(-d, x=5.0, law="law 0")), id=f"a/{d}")
-        for d in (6.0, 8.0, 40.0, 2e4)
+        for d in (6.0, 40.0, 2e4)
     ),
 ]  # fmt: skip
 ROWS = {r.id: r for r in [*sample().rows, *KINDS.values(), *HARD] if r.points}
 every_row = pytest.mark.parametrize("name", ROWS)
 
 
-def drawn(item: Row, *options: Any) -> Figure:
-    figure = plots.agreement(item, "stamp", *options)
-    figure.draw_without_rendering()
-    return figure
-
-
 @cache
 def figure_of(name: str) -> Figure:
     """A row drawn once for all that is read of it."""
-    return drawn(ROWS[name])
+    return plots.agreement(ROWS[name], "stamp")
 
 
 @cache
@@ -117,23 +111,10 @@ def formulas(figure: Figure) -> list[PathPatch]:
     return [artist for artist in figure.artists if isinstance(artist, PathPatch)]
 
 
-def written(figure: Figure) -> list[Text]:
-    """Return the texts of a figure: names of ticks that are within their axis, and all others."""
-    found = [*figure.texts]
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            found += [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-        found += axes.texts
-    return found
-
-
 @every_row
-@pytest.mark.parametrize("width", [None, 6.0])
-def test_nothing_that_is_written_is_cut_and_no_two_texts_overlap(name: str, width: float | None) -> None:
-    for panels in plots.PANELS:
-        plain = (panels, width) == ("main", None)
-        figure = figure_of(name) if plain else drawn(ROWS[name], panels, width)
+def test_nothing_that_is_written_is_cut_and_no_two_texts_overlap(name: str) -> None:
+    """On the page, and with all panels at the least width."""
+    for figure in (figure_of(name), plots.agreement(ROWS[name], "stamp", "all", 6.0)):
         found = boxes(written(figure))
         found += [formula.get_window_extent() for formula in formulas(figure)]
         assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in found)
@@ -172,16 +153,14 @@ each_extreme = pytest.mark.parametrize("extreme", EXTREMES)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["mean", "identity", "exact property", "property", "lower bound on a mean"])
+@pytest.mark.parametrize("kind", ["mean", "identity", "lower bound on a mean"])
 @each_extreme
 def test_any_number_can_be_drawn(kind: str, extreme: float) -> None:
     """NaN, infinity and the ends of the range, in every field, with and without company."""
     fields = ("measured", "predicted", "margin", "lower", "upper")
     good = point({"k": 0}, 1.0, 0.1, 1.01, 0.02)
     bad = [replace(good, parameters={"k": k}, **{name: extreme}) for k, name in enumerate(fields)]
-    wild = [replace(good, looks=looks(extreme, 0.1))]
-
-    for points in ([good, *bad], bad[:1], wild):
+    for points in ([good, *bad], bad[:1]):
         plots.agreement(row("a/b", kind=kind, points=points)).draw_without_rendering()
 
 
@@ -232,7 +211,7 @@ def test_words_of_a_figure_are_text_and_far_rivals_are_named_with_their_distance
 def test_names_at_the_ends_of_lines_stand_apart() -> None:
     names = {"half": 0.5, "one over two": 0.5, "double": 2.0}
     names |= {f"a rival of some length {k}": 1.5 + 0.001 * k for k in range(7)}
-    axes = drawn(on_curves(off_by(0.1, x=2.0, law="law 0"), names=names)).axes[0]
+    axes = plots.agreement(on_curves(off_by(0.1, x=2.0, law="law 0"), names=names)).axes[0]
     levels = [np.asarray(line.get_ydata())[0] for line in axes.lines if np.size(line.get_ydata()) == 41]
     found = boxes([t for t in axes.texts if t.get_color() == theme.PALETTE["rival"]])
 
@@ -249,7 +228,7 @@ def test_verdicts_differ_in_shape() -> None:
     base = point({"k": 0}, 1.0, 0.1, 1.0, 0.02, looks=[])
     seen = set()
     for verdict in ("agrees", "disagrees", "undecided"):
-        figure = drawn(row("a/b", verdict=verdict, points=[replace(base, verdict=verdict)]))
+        figure = plots.agreement(row("a/b", verdict=verdict, points=[replace(base, verdict=verdict)]))
         (own,) = [line for line in figure.axes[0].lines if line.get_zorder() == 4]
         seen.add((str(own.get_marker()), own.get_markerfacecolor() == theme.PALETTE["paper"]))
         assert f"{SYMBOLS[verdict]} {verdict}" in [text.get_text() for text in figure.texts]
@@ -261,7 +240,7 @@ def test_the_names_of_curves_have_the_marks_that_are_drawn(deviation: float) -> 
     """Also where they disagree."""
     verdict = "agrees" if deviation < 1 else "disagrees"
     found = [off_by(deviation, x=2.0 + k, law=f"law {k}") for k in (0, 1, 2)]
-    axes = drawn(on_curves(*(replace(p, verdict=verdict) for p in found), curves=3)).axes[0]
+    axes = plots.agreement(on_curves(*(replace(p, verdict=verdict) for p in found), curves=3)).axes[0]
     lines: list[Line2D] = list(axes.lines)
 
     assert {*MARKS.values()} <= {t.get_text()[:1] for t in axes.texts}
@@ -270,7 +249,7 @@ def test_the_names_of_curves_have_the_marks_that_are_drawn(deviation: float) -> 
 
 def test_what_is_measured_on_networks_has_squares_in_their_colour() -> None:
     for data, mark, colour in (("", "o", "ink"), ("digits", "s", "nets")):
-        axes = drawn(replace(on_curves(off_by(0.1, x=2.0, law="law 0")), data=data)).axes[0]
+        axes = plots.agreement(replace(on_curves(off_by(0.1, x=2.0, law="law 0")), data=data)).axes[0]
         (own,) = [line for line in axes.lines if line.get_zorder() == 4]
         assert (own.get_marker(), own.get_markeredgecolor()) == (mark, theme.PALETTE[colour])
 
@@ -281,9 +260,9 @@ def test_a_heading_is_the_formula_or_the_sentence_where_it_is_none() -> None:
     assert not formulas(bare) and [text.get_text() for text in bare.texts if text.get_text()[0] in "●s"] == [
         "stamp"
     ]
-    assert len(formulas(drawn(replace(item, statement=r"\frac1B \lVert H\rVert_2")))) == 1
+    assert len(formulas(plots.agreement(replace(item, statement=r"\frac1B \lVert H\rVert_2")))) == 1
     for none in (r"\frac{", r"\begin{cases} 0 \end{cases}", "x + " * 80 + "1", "$", "", r"\undefined"):
-        figure = drawn(replace(item, statement=none))
+        figure = plots.agreement(replace(item, statement=none))
         assert not formulas(figure) and figure.texts[0].get_text() == "What is claimed, in a sentence."
 
 

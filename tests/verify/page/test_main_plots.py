@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point
 from tests.verify.page.full_size import rows_of
+from tests.verify.results.drawn_rows import written
 from tests.verify.results.sample_observations import observed
 from tests.verify.results.sample_results import sample
 from theory import gauss_newton, softmax
 from verify.claims import registry
 from verify.judging.estimands import components
 from verify.model import Claim
+from verify.page import main
 from verify.page.canvas import HEIGHT, WIDTH
 from verify.page.heading import mathtext
 from verify.page.main import PLOTS, MainPlot, MainRun, draw_plot, main_plots, sheet
@@ -145,7 +147,6 @@ def _table(made: Any, off: float) -> Observed:
 def drawn(plot: MainPlot, off: float = 0.0) -> Figure:
     figure = draw_plot(plot, MainRun(results(off)))
     figure.set_dpi(72)  # one pixel is one point
-    figure.draw_without_rendering()
     return figure
 
 
@@ -226,13 +227,7 @@ def test_marks_are_small_inside_and_in_their_intervals(plot: MainPlot) -> None:
 def test_no_text_is_cut_small_on_another_one_or_struck(plot: MainPlot) -> None:
     figure = drawn(plot)
     axes = figure.axes[0]
-    ticks = [
-        tick.label1
-        for axis in (axes.xaxis, axes.yaxis)
-        for tick in axis.get_major_ticks()
-        if min(axis.get_view_interval()) <= tick.get_loc() <= max(axis.get_view_interval())
-    ]
-    texts = [text for text in [*axes.texts, *ticks] if text.get_text()]
+    texts = [text for text in written(figure) if text.get_text()]
     boxes = {f"{k} {text.get_text()}": text.get_window_extent() for k, text in enumerate(texts)}
     whole = Bbox.from_bounds(-0.5, -0.5, WIDTH + 1, HEIGHT + 1)
     pairs = itertools.combinations(boxes, 2)
@@ -295,7 +290,8 @@ def test_marks_are_those_of_the_statement(plot: MainPlot) -> None:
     assert run.has(plot.judged)
 
 
-def test_no_plot_without_what_it_needs() -> None:
+def test_no_plot_without_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "draw_plot", lambda *_: Figure())
     made = results()
     assert [*main_plots(made)] == [*PLOTS]
     assert {key(plot) for plot in main_plots(replace(made, rows=[]))} == {"excess-by-scale"}
@@ -315,8 +311,9 @@ def test_a_plot_whose_scores_an_older_file_lacks_is_left_out() -> None:
 
 def test_one_figure_holds_all_formulas_and_captions_of_two_lines() -> None:
     figure = sheet.main_figure(results())
-    figure.draw_without_rendering()
-    shown = {text.get_text() for cell in figure.subfigs for text in cell.texts}
+    texts = [text for cell in figure.subfigs for text in cell.texts]
+    assert all(text.get_window_extent().width > 0 for text in texts)
+    shown = {text.get_text() for text in texts}
     assert {mathtext(plot.formula) for plot in PLOTS} <= shown - {""}
     assert max(text.count("\n") for text in shown) == 1
     assert len(figure.axes) == len(PLOTS)

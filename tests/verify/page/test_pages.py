@@ -7,6 +7,8 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from html import unescape
@@ -33,6 +35,7 @@ from verify.page.report.paper_pages import PaperPage, paper_page
 from verify.page.report.sealing import classed
 from verify.page.vocabulary import KINDS
 from verify.results import Results, load, save
+from verify.running import workers
 from verify.running.workers import FEW, open_map
 
 FIRST, LARGEST, ELEMENTS = 700_000, 3_000_000, 20_000
@@ -90,6 +93,10 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         self.text += data
 
+    def updatepos(self, i: int, j: int) -> int:
+        """Count no lines, which takes as long as to read them."""
+        return j
+
 
 def several(made: Results) -> dict[str, str]:
     beside = paper_pages.beside(made, registry.docs(), Contents(made, {}).anchors, "about.html")
@@ -98,7 +105,7 @@ def several(made: Results) -> dict[str, str]:
 
 
 def alone(**changes: Any) -> dict[str, str]:
-    return {"report.html": report.document(replace(sample(), **changes))}
+    return {"report.html": report.document(replace(sample(), **changes), like_figures)}
 
 
 SITES: dict[str, Callable[[], dict[str, str]]] = {
@@ -123,11 +130,11 @@ def pages_of(site: str) -> Mapping[str, str]:
 
 @cache
 def read(site: str) -> Mapping[str, Page]:
-    """But for what is drawn on the pages of cards, one figure throughout."""
+    """But for what is drawn or set on the pages of cards: one figure throughout, and formulas as on other pages."""
 
     def plain(name: str, text: str) -> str:
         if name.startswith("cards/"):
-            text = re.sub(r"(<svg\b[^>]*>).*?(</svg>)", r"\1\2", text, flags=re.DOTALL)
+            text = re.sub(r"(<(svg|math)\b[^>]*>).*?(</\2>)", r"\1\3", text, flags=re.DOTALL)
         return text
 
     return {name: Page(plain(name, text)) for name, text in pages_of(site).items()}
@@ -330,8 +337,11 @@ def bare(*claims: str) -> Results:
 
 
 @pytest.mark.slow
-def test_figures_drawn_by_workers_are_the_same() -> None:
+def test_figures_drawn_by_workers_are_the_same(
+    monkeypatch: pytest.MonkeyPatch, two_workers: Executor
+) -> None:
     few = replace(sample(), **NOTHING | {"rows": [row for row in sample().rows if row.points][:4]})
+    monkeypatch.setattr(workers, "open_workers", {2: nullcontext(two_workers)}.__getitem__)
     with open_map(FEW + 1, 2) as each:
         drawn = report.document(few, each)
         assert each is not map and drawn == report.document(few) and drawn.count("<svg") >= len(few.rows)
@@ -358,12 +368,12 @@ def test_pages_of_an_earlier_run_go_and_files_of_others_stay(tmp_path: Path) -> 
     cards = tmp_path / "cards"
     cards.mkdir()
     (cards / "mine.html").write_text("<p>not ours</p>")
-    report.write(made, tmp_path)
+    report.write(made, tmp_path, like_figures)
     before = {path.name for path in cards.iterdir()}
-    report.write(bare("granziol2022/theorem-10"), tmp_path)
+    report.write(bare("granziol2022/theorem-10"), tmp_path, like_figures)
     after = {path.name for path in cards.iterdir()}
     assert after < before and "mine.html" in after and len(after) == 2
-    report.write(made, tmp_path, one_file=True)
+    report.write(made, tmp_path, like_figures, one_file=True)
     assert {path.name for path in cards.iterdir()} == {"mine.html"}
     assert not (tmp_path / "about.html").exists() and (tmp_path / "claims").exists()
 

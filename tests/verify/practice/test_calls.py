@@ -15,12 +15,12 @@ import losscurv
 from tests.refusals import refusal
 from verify.practice.plan.optimizers import chosen_optimizer
 
-SAMPLES, INPUTS, CLASSES = 40, 6, 3
+SAMPLES, INPUTS, HIDDEN, CLASSES = 40, 2, 2, 3
 
 
 def network() -> nn.Module:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(INPUTS, 4), nn.Tanh(), nn.Linear(4, CLASSES)).double()
+    return nn.Sequential(nn.Linear(INPUTS, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, CLASSES)).double()
 
 
 def samples() -> tuple[Tensor, Tensor]:
@@ -50,13 +50,10 @@ def loader(size: int | None = 16) -> DataLoader[Any]:
 
 CALLS = {
     "a pair": lambda: (network(), samples()),
-    "a pair and a loss": lambda: (network(), samples(), nn.CrossEntropyLoss()),
-    "a name of a loss": lambda: (network(), samples(), "cross-entropy"),
     "a loader": lambda: (network(), loader()),
-    "a data set": lambda: (network(), TensorDataset(*samples())),
-    "a file": lambda: (network(), _file()),
+    "a data set and a loss": lambda: (network(), TensorDataset(*samples()), nn.CrossEntropyLoss()),
+    "a file and the name of a loss": lambda: (network(), _file(), "cross-entropy"),
     "a loss of model and batch": lambda: (network(), loader(), of_batch),
-    "an Objective": lambda: (losscurv.Objective(network(), samples()),),
     "an Objective of batches": lambda: (losscurv.Objective(network(), loader()),),
 }
 
@@ -122,7 +119,7 @@ def test_samples_of_a_loader_are_as_that_loader_gives_them() -> None:
 
 def test_who_measures_in_single_precision_says_so() -> None:
     for dtype, found in ((None, "float64"), ("float32",) * 2, (torch.float32, "float32")):
-        assert losscurv.measure(network(), samples(), top=1, dtype=dtype).dtype == found
+        assert losscurv.measure(network(), samples(), top=1, dtype=dtype, budget=60).dtype == found
     assert losscurv.measure(network().bfloat16(), samples(), top=1).dtype == "float32"
 
 
@@ -237,7 +234,7 @@ def test_a_plan_moves_the_parameters_that_the_optimizer_has() -> None:
     model = network()
     head = torch.optim.SGD(model[2].parameters(), lr=0.1)
     found = losscurv.plan(model, samples(), head, **FEW)
-    assert found.parameters == 4 * CLASSES + CLASSES
+    assert found.parameters == (HIDDEN + 1) * CLASSES
 
 
 # --- wrong calls -------------------------------------------------------------------------------------------------

@@ -3,12 +3,17 @@
 Each case is a process of its own, forked off one that has loaded the libraries.
 """
 
+import atexit
+import contextlib
+import ctypes
+import gc
+import importlib
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,11 +22,15 @@ import pytest
 import torch
 from torch import nn
 
-from tests.verify.command_line import ROOT
+from tests.interpreters import LOADED
+from tests.verify import toy_claims
 from verify import cli, signals
+from verify.claims import registry
+from verify.page import report
 from verify.practice import measure
 from verify.practice.loading import foreign, problem
 from verify.practice.measure import pages as measure_pages
+from verify.practice.plan import pages as plan_pages
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
@@ -89,28 +98,32 @@ ENDS = {
 }
 """What no results can come of, and the line."""
 
-DRIVER = """
-import atexit, contextlib, gc, json, os, signal, sys
-import pytest
-import rich.progress, torch.fx.experimental.symbolic_shapes  # found late, which takes each child a second
-import torch._dynamo, simulate.data, verify.practice.plan, verify.page.terminal, verify.page.report
-from tests.verify import toy_claims
-from verify import cli
-from verify.claims import registry
-from verify.page import report
-from verify.practice import measure
-from verify.practice.measure import pages
-from verify.practice.plan import pages as plan_pages
 
-measure.VARIANCE_PROBES = 2
-pages.measurement_page = plan_pages.plan_page = lambda found: "a page"  # drawing takes longer than all else
-plan_pages.plots.save_figure = lambda *words: []
-report.documents = lambda *words: {"report.html": "a page"}
-report.paper_pages.beside = lambda *words: {}
-registry.inventory()  # loads all claims, of which a report tells; to judge one takes milliseconds
-toy_claims.replace_all(pytest.MonkeyPatch(), toy_claims.RIGHT)
+def load() -> None:
+    """Load what commands use late, and leave out what takes longer than all else: pages, figures, claims."""
+    measure.VARIANCE_PROBES = 2
+    measure_pages.measurement_page = plan_pages.plan_page = lambda found: "a page"
+    plan_pages.plots.save_figure = lambda *words: []
+    report.documents = lambda *words: {"report.html": "a page"}
+    report.paper_pages.beside = lambda *words: {}
+    importlib.import_module("scipy.optimize")
+    registry.inventory()  # loads all claims, of which a report tells; to judge one takes milliseconds
+    toy_claims.replace_all(pytest.MonkeyPatch(), toy_claims.RIGHT)
+    gc.freeze()  # or each child would look through all that there is as it ends
 
-def child(folder, words, err):
+
+def status_of(folder: Path, words: list[str], err: str) -> int:
+    """Run a command in a child."""
+    process = os.fork()
+    if process == 0:
+        try:
+            run(folder, words, err)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def run(folder: Path, words: list[str], err: str) -> None:
     signal.alarm(300)
     os.chdir(folder)
     read, unheard = os.pipe()
@@ -119,22 +132,16 @@ def child(folder, words, err):
     os.dup2(os.open("out", os.O_WRONLY | os.O_CREAT), 1)
     os.dup2(unheard if err == "pipe" else os.open(err, os.O_WRONLY | os.O_CREAT), 2)
     os.close(unheard)
+    # as a new interpreter has them: messages are written line by line
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", 1, closefd=False)
     sys.argv = ["losscurv", *words]
     status = cli.main()
     if err != "err":
-        sys.exit(status)
+        ctypes.pythonapi.Py_Exit(status)  # as sys.exit goes on: takes the interpreter apart
     atexit._run_exitfuncs()
     with contextlib.suppress(Exception):
         sys.stdout.flush()
-    os._exit(status)  # taking the interpreter apart, as sys.exit goes on to, takes longer than all else
-
-gc.freeze()  # or each child would look through all that there is as it ends
-while line := sys.stdin.readline():
-    process = os.fork()
-    if process == 0:
-        child(*json.loads(line))
-    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
-"""
+    os._exit(status)  # without that, which takes longer than all else
 
 
 class Ended(NamedTuple):
@@ -149,22 +156,8 @@ Losscurv = Callable[..., int]
 @pytest.fixture(scope="module")
 def losscurv() -> Iterator[Losscurv]:
     """A command in a folder, forked off one process: its status; messages go to `err`, a file or a closed pipe."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(
-        [sys.executable, "-c", DRIVER],
-        **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE),
-        text=True,
-        env=environment,
-    ) as process:
-
-        def run(folder: Path, words: list[str], err: str = "err") -> int:
-            assert process.stdin and process.stdout and process.stderr
-            print(json.dumps([str(folder), words, err]), file=process.stdin, flush=True)
-            line = process.stdout.readline()
-            assert line, process.stderr.read()
-            return int(line)
-
-        yield run
+    with ProcessPoolExecutor(1, LOADED, load) as one:
+        yield lambda folder, words, err="err": one.submit(status_of, folder, words, err).result()
 
 
 def ended(losscurv: Losscurv, folder: Path, builds: dict[str, str], words: list[str]) -> dict[str, Ended]:

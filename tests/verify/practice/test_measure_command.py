@@ -34,7 +34,8 @@ def _own(net: list[str], few_probes: None) -> None:
     Path("my_net.py").write_text(SOURCE)
 
 
-def test_the_command_prints_json_whatever_the_model_prints(capsys: Any) -> None:
+def test_the_command_prints_json_whatever_the_model_prints(capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(pages, "measurement_page", lambda _: "a page")
     assert cli.main([*WORDS, "--json"]) == 0
 
     out, err = capsys.readouterr()

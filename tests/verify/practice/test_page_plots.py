@@ -31,6 +31,7 @@ def test_a_page_has_its_result_then_pictures_a_table_and_five_lines(
     html: dict[str, str], page: str, headline: str
 ) -> None:
     text = html[page]
+    assert ("Layer by layer" in text) == (page == "measure")
     places = [text.index(part) for part in (f"<h1>{headline}", "<figure>", "<table>", 'class="lines"')]
     assert places == sorted(places)
     lines = text[places[-1] :].partition("<details")[0]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from simulate.monte_carlo import Point
 from verify.claims import registry
@@ -37,6 +38,18 @@ def axes_of(panel: Panel) -> Axes:
     axes = Figure().add_axes((0, 0, 1, 1))
     panel.draw(axes)
     return axes
+
+
+def written(figure: Figure) -> list[Text]:
+    """Return the texts of a figure: names of ticks that are within their axis, and all others."""
+    found = [*figure.texts]
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            names = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+            found += [name for at, name in names if low <= at <= high]
+        found += axes.texts
+    return found
 
 
 def _outcomes(claim: Claim, reading: Reading) -> Iterator[PointOutcome]:

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import multiprocessing
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -28,6 +29,9 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+SECONDS = "0.02"
+"""Of a block."""
 
 DRIVER = """
 import dataclasses, json, sys, time
@@ -67,7 +71,7 @@ def driver(tmp_path: Path) -> Path:
 
 
 def start(driver: Path, folder: Path) -> subprocess.Popen[str]:
-    words, pipe = [sys.executable, str(driver), str(folder), "0.02"], subprocess.PIPE
+    words, pipe = [sys.executable, str(driver), str(folder), SECONDS], subprocess.PIPE
     return subprocess.Popen(
         words, stdout=pipe, stderr=pipe, text=True, env=ENVIRONMENT, start_new_session=True
     )
@@ -75,7 +79,6 @@ def start(driver: Path, folder: Path) -> subprocess.Popen[str]:
 
 def finish(driver: Path, folder: Path) -> tuple[int, list[Any], str]:
     """Replicates read, verdict with hash, and what stood on stderr."""
-    folder.mkdir(exist_ok=True)
     out, err = start(driver, folder).communicate(timeout=60)
     first, last = out.splitlines()
     return int(first.split()[1]), json.loads(last), err
@@ -100,25 +103,27 @@ def stored(folder: Path) -> set[tuple[int, str]]:
 # --- killed
 
 
-def test_a_killed_run_is_continued_as_if_it_had_not_been(driver: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
+def test_a_killed_run_is_continued_as_if_it_had_not_been(
+    driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, other = tmp_path / "out", tmp_path / "other"
     folder.mkdir()
-    before = set()
-    for wait in (0.15, 0.3):
-        run = start(driver, folder)
-        assert run.stdout.readline() == f"read {BLOCK * len(before)}\n"
-        while len(stored(folder)) == len(before):  # the imports are slow, and not the same every time
-            assert run.poll() is None, run.communicate()
-            time.sleep(0.01)
-        time.sleep(wait)
-        os.killpg(run.pid, signal.SIGKILL)
-        run.communicate()
-        after = stored(folder)
-        assert before < after and len(after) < 30
-        before = after
+    other.mkdir()
+    run = start(driver, folder)
+    assert run.stdout.readline() == "read 0\n"
+    while not stored(folder):  # the imports are slow, and not the same every time
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.01)
+    time.sleep(0.2)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.communicate()
+    before = len(stored(folder))
+    assert 0 < before < 30
     read, end, err = finish(driver, folder)
-    assert read == BLOCK * len(before) and err == ""
-    assert end == finish(driver, tmp_path / "other")[1] and end[1] == 480
+    assert read == BLOCK * before and err == ""
+    monkeypatch.setattr(sys, "argv", [str(driver), str(other), SECONDS])
+    runpy.run_path(str(driver))
+    assert end == json.loads(capsys.readouterr().out.splitlines()[1]) and end[1] == 480
 
 
 # --- workers that die

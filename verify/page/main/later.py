@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from matplotlib.axes import Axes
 from scipy.special import betaincinv
@@ -43,10 +45,13 @@ def _above(run: MainRun) -> str:
     return in_percent(np.mean([level[0, steps > steps[-1] / 2] for level in levels.values()]) - 1)
 
 
-def _mean_ends(product: Floats, width: int) -> Floats:
-    """Mean of `catapult.final_product` over networks, at every rate."""
-    b = betaincinv(width / 2, width / 2, 0.5 + (np.arange(_NODES) + 0.5) / (2 * _NODES))
-    return catapult.final_product(product[:, None] * (b - 0.5), product[:, None]).mean(1)
+@cache
+def _mean_ends() -> tuple[Floats, Floats]:
+    """Products, and at each the mean of `catapult.final_product` over networks."""
+    product = np.r_[np.linspace(0.05, 1.98, 20), np.linspace(2.0, 3.985, 90)]
+    b = betaincinv(_WIDTH / 2, _WIDTH / 2, 0.5 + (np.arange(_NODES) + 0.5) / (2 * _NODES))
+    column = product[:, None]
+    return product, catapult.final_product(column * (b - 0.5), column).mean(1)
 
 
 def _catapult(axes: Axes, run: MainRun) -> None:
@@ -55,8 +60,7 @@ def _catapult(axes: Axes, run: MainRun) -> None:
         Scale(r"rate × curvature at the start, $\eta\lambda_0$", (0, 5.1), range(5)),
         Scale(r"rate × curvature at the end, $\eta\lambda_{\mathrm{end}}$", (0, 2.45), range(3)),
     )
-    x = np.r_[np.linspace(0.05, 1.98, 20), np.linspace(2.0, 3.985, 90)]
-    draw_law(axes, x, _mean_ends(x, _WIDTH))
+    draw_law(axes, *_mean_ends())
     draw_law(axes, [0, 4], [2, 2], lw=0.8)
     axes.axvspan(4, 5.1, color=PALETTE["band"], lw=0, zorder=0)
     draw_outcomes(

@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import os
 import sys
-import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -74,7 +73,9 @@ def calling(name: str, what: str) -> Iterator[None]:
             yield
     except BaseException as error:
         # A `ValueError` of ours says already in one line what is wrong.
-        if by_signal(error) or (isinstance(error, ValueError) and _is_ours(_frames(error)[-1])):
+        if by_signal(error) or (
+            isinstance(error, ValueError) and _is_ours(traceback.extract_tb(error.__traceback__)[-1])
+        ):
             raise
         raise ValueError(_memory_line(error) or f"{name} cannot {what}: {_describe_error(error)}") from error
 
@@ -247,11 +248,8 @@ def _where(error: BaseException) -> str:
 
 
 def _foreign_frames(error: BaseException) -> list[traceback.FrameSummary]:
-    return [f for f in _frames(error) if not _is_ours(f) and not _is_library(f)]
-
-
-def _frames(error: BaseException) -> traceback.StackSummary:
-    return traceback.extract_tb(error.__traceback__)
+    frames = traceback.extract_tb(error.__traceback__)
+    return [f for f in frames if not _is_ours(f) and not _is_library(f)]
 
 
 def _is_ours(frame: traceback.FrameSummary) -> bool:
@@ -267,4 +265,4 @@ def _is_library(frame: traceback.FrameSummary) -> bool:
     ]
     if installed:
         return installed[-1] in _USED
-    return frame.filename.startswith("<") or path.is_relative_to(sysconfig.get_path("stdlib"))
+    return frame.filename.startswith("<") or path.is_relative_to(Path(os.__file__).parent)

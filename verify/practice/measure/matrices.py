@@ -120,7 +120,6 @@ class Search:
         self._most = max(self.least, most)
         self._chain = Chain(Found.nothing(start), start, 0.0, 0.0, self._most)
         self._ceiling: float | None = None
-        self._pairs: Pairs | None = None
         self._trace: list[float] = []
         self._square: list[float] = []
         self._density: Tridiagonal | None = None
@@ -150,7 +149,6 @@ class Search:
             kept = (len(chain.nodes) - self._bottom - 2) // 2
             chain.restart(max(kept, self._count), self._bottom)
         self._chain.grow(self._product)
-        self._pairs = self._chain.pairs(self._count, self._bottom)
 
     def _product(self, vector: Tensor) -> Tensor:
         products = self.operator(vector[None])[0]
@@ -162,9 +160,7 @@ class Search:
     @property
     def pairs(self) -> Pairs:
         """Wanted Ritz pairs, in units of the first product."""
-        if self._pairs is None:
-            raise RuntimeError("no Ritz pairs before the first product")
-        return self._pairs
+        return self._chain.pairs(self._count, self._bottom)
 
     @property
     def finished(self) -> bool:

@@ -136,11 +136,15 @@ def test_what_the_smallest_gaps_take_out_of_the_edges_is_nothing_on_average() ->
 def test_the_smallest_gaps_take_most_of_the_scatter_out_of_the_growth(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    point = zone.UPPER.points[0] | {"more": 2000}
-    block = [Block(tuple(fixture(i, "upper edge") for i in range(24))) for _ in range(2)]
-    with_gaps = zone.upper_edges(block[0], point)["growth"]
-    monkeypatch.setattr(zone, "LEVER", 0.0)
-    without = zone.upper_edges(block[1], point)["growth"]
+    point, edges, upper_edge = zone.UPPER.points[0] | {"more": 2000}, list[float](), zone._upper_edge
+
+    def noted(*given: Any) -> float:
+        edges.append(upper_edge(*given))
+        return edges[-1]
+
+    monkeypatch.setattr(zone, "_upper_edge", noted)
+    with_gaps = zone.upper_edges(Block(tuple(fixture(i, "upper edge") for i in range(24))), point)["growth"]
+    without = np.diff(np.log(edges).reshape(24, 2)) / np.log(point.more / point.samples)
 
     assert np.var(with_gaps) < np.var(without) / 3
 

@@ -12,7 +12,14 @@ from verify.model.observation import Observation
 
 FRAMED = {"samples": 8, "dim": 4}
 BATCHES = {"samples": 16, "steps": 2, "batch_size": (1, 4), "batches": 3, "passes": 5}
-TRAINED = {"samples": 12, "training_batch": 6, "epochs": 1, "probes": 2}
+CONVOLUTION = {
+    "stages": ((2,),),
+    "head": (3,),
+    "samples": 129,
+    "training_batch": 128,
+    "epochs": 1,
+    "probes": 2,
+}
 
 SMALLER = {
     "vysogorets2024/excess-by-scale": {**FRAMED, "alpha": (0.5, 1.0)},
@@ -23,11 +30,8 @@ SMALLER = {
     "edge/full-batch-path": {"samples": 8, "steps": 4, "looks": (1, 4)},
     "granziol2022/outliers-of-classes": {"samples": 40, "hidden": 3, "steps": 2, "distance": (0.5, 2.0)},
     "beyond/stable-rates-of-networks": {"samples": 6, "steps": 2, "batch_size": (1, 3)},
-    "granziol2022/lenet-through-training": TRAINED | {"samples": 129, "training_batch": 128, "done": (0.0, 1.0)},
+    "granziol2022/lenet-through-training": CONVOLUTION | {"done": (0.0, 1.0)},
 }  # fmt: skip
-
-EXPENSIVE = ("granziol2022/lenet-through-training",)
-"""Observations that take seconds: only one row of their last point is drawn."""
 
 PATCHED = (
     (networks, "LENET_300_100", (784, 9, 7, 10)),
@@ -48,10 +52,11 @@ def test_every_column_has_a_number_for_each_row_or_one_for_all(
     for place in PATCHED:
         monkeypatch.setattr(*place)
     first, last = (observation.points[k] | SMALLER[observation.id] for k in (0, -1))
-    one, two = (Block(tuple(fixture(i, "network") for i in range(count))) for count in (1, 2))
-    last |= {observation.along: last[observation.along][:1]} if observation.id in EXPENSIVE else {}
-    shown = [(observation.simulate(one, first), 1, first), (observation.simulate(two, last), 2, last)]
-    alone = observation.simulate(Block((fixture(0, "network"),)), last)
+    most = 1 if observation is through_training.LENET else 2  # rows and networks, where each takes long
+    first |= {observation.along: first[observation.along][:most]}
+    one, more, own = (Block(tuple(fixture(i, "network") for i in range(count))) for count in (1, most, 1))
+    shown = [(observation.simulate(one, first), 1, first), (observation.simulate(more, last), most, last)]
+    alone = observation.simulate(own, last) if most > 1 else shown[1][0]
     for column in observation.columns:
         for found, count, at in shown:
             values = np.asarray(found[column.score])

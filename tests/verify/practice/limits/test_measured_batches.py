@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_allclose
 from torch import nn
 
@@ -33,7 +32,12 @@ SIZE = 4
 
 @pytest.fixture(scope="module")
 def found() -> Measurement:
-    return measure_problem(small_problem(), top=2, seed=1, batches=SIZE)
+    return measure_problem(small_problem(), top=2, seed=1, budget=900, batches=SIZE)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "_MOST", 3)
 
 
 def tops_of_all_batches(matrices: np.ndarray) -> np.ndarray:
@@ -45,11 +49,12 @@ def tops_of_all_batches(matrices: np.ndarray) -> np.ndarray:
 
 def test_every_value_is_the_largest_eigenvalue_of_a_batch(found: Measurement) -> None:
     given, drawn = small_problem(), found.batches
-    assert drawn is not None and drawn.size == SIZE and 16 <= len(drawn.pairs) <= 64
+    assert drawn is not None and drawn.size == SIZE and 16 <= len(drawn.pairs) <= 40
     samples = np.stack([dense_hessian(given.batch_objective([i])).numpy() for i in range(N)])
-    every = tops_of_all_batches(samples)  # whichever were drawn
-    for first, _ in drawn.pairs:
-        assert np.abs(every / first - 1).min() < 1e-3
+    tops, others = (tops_of_all_batches(matrices) for matrices in (samples, gauss_newtons(given)))
+    for first, second in drawn.pairs:
+        off = np.abs(tops / first - 1), np.abs(others / second - 1)
+        assert off[0].min() < 1e-3 and np.max(off, axis=0).min() < 1e-2  # whichever was drawn
 
 
 def test_mean_error_and_ends_are_those_of_the_values(found: Measurement) -> None:
@@ -66,30 +71,35 @@ def test_the_law_predicts_the_gauss_newton_matrix_of_batches(found: Measurement)
     law, seen = found.batches.law, found.batches.gauss_newton
     assert found.batches.not_predicted == ""
     assert abs(seen.mean.value - np.mean(tops)) < 5 * seen.mean.standard_error
-    assert_allclose(law.mean.value, np.mean(tops), rtol=0.1)
+    assert_allclose(law.mean.value, np.mean(tops), rtol=0.05)
     assert_allclose([law.low, law.high], np.quantile(tops, [0.1, 0.9]), rtol=0.25)
 
 
+@pytest.mark.usefixtures("few")
 def test_batches_change_no_other_number(found: Measurement) -> None:
-    plain = measure_problem(small_problem(), top=2, seed=1)
+    plain, again, other = (
+        measure_problem(small_problem(), top=2, seed=seed, batches=size)
+        for seed, size in ((1, None), (1, SIZE), (2, SIZE))
+    )
     assert plain.batches is None
     for name in ("hessian", "gauss_newton", "noise", "zone", "loss", "lines", "short"):
-        assert getattr(plain, name) == getattr(found, name), name
-    again = measure_problem(small_problem(), top=2, seed=1, batches=SIZE)
-    assert again.batches == found.batches
-    assert measure_problem(small_problem(), top=2, seed=2, batches=SIZE).batches != found.batches
+        assert getattr(plain, name) == getattr(again, name), name
+    assert again.batches.pairs == found.batches.pairs[:3]
+    assert not np.allclose(again.batches.pairs, other.batches.pairs, 0.02)
+    assert again.batches.law == found.batches.law
 
 
-@pytest.mark.parametrize("budget", [120.0, 300.0, 800.0])
+@pytest.mark.parametrize("budget", [120.0, 300.0, 500.0])
 def test_the_budget_is_kept_and_what_is_left_open_is_said(budget: float) -> None:
     given = small_problem()
     seen = measure_problem(given, top=2, budget=budget, batches=SIZE)
     assert seen.passes <= budget
     assert (seen.batches is None) == ("mini-batches" in seen.short)
     # each of them costs passes
-    assert budget < 800 or 2 < len(seen.batches.pairs) < 40
+    assert budget < 500 or 2 < len(seen.batches.pairs) < 30
 
 
+@pytest.mark.usefixtures("few")
 def test_what_the_budget_leaves_no_room_for_is_not_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "_PROBES", 10**6)
     seen = measure_problem(small_problem(), top=2, budget=400, batches=SIZE)
@@ -97,12 +107,11 @@ def test_what_the_budget_leaves_no_room_for_is_not_predicted(monkeypatch: pytest
     assert re.search("G by theory +none: the budget", seen.summary())
 
 
+@pytest.mark.usefixtures("few")
 def test_a_loss_that_is_not_convex_is_measured_and_not_predicted() -> None:
     x, _ = small_data()
-    given = problem(
-        small_net(nn.Tanh()), (x, x[:, :3]), loss=lambda z, y: -((z - y) ** 2).mean(), dtype="float64"
-    )
-    seen = measure_problem(given, top=2, budget=500, batches=SIZE)
+    net, data = small_net(nn.Tanh()), (x, x[:, :3])
+    seen = measuring.measure(net, data, lambda z, y: -((z - y) ** 2).mean(), top=2, budget=500, batches=SIZE)
     assert "convex" in seen.batches.not_predicted and len(seen.batches.pairs) > 2
 
 
@@ -116,6 +125,7 @@ def test_a_size_out_of_its_domain_and_a_sum_are_refused() -> None:
         measure_problem(given, batches=4)
 
 
+@pytest.mark.usefixtures("few")
 def test_the_command_prints_means_and_draws_a_histogram(net: list[str], capsys: Any) -> None:
     words = ["measure", *net, "--top=1", "--budget=300", "--batches", "3"]
     assert cli.main(words) == 0
@@ -123,15 +133,9 @@ def test_the_command_prints_means_and_draws_a_histogram(net: list[str], capsys: 
     drawn = json.loads(Path("losscurv-measure/measure.json").read_text(), parse_constant=no_constant)[
         "batches"
     ]
-    assert re.search(r"^\d+ mini-batches of 3: ", out, re.MULTILINE)
+    assert re.search(r"^3 mini-batches of 3: ", out, re.MULTILINE)
     assert drawn["law"]["mean"].keys() == {"value", "standard_error"}
     page = Path("losscurv-measure/measure.html").read_text()
     assert page.count("<svg") == 5 and "Mini-batches of 3" in page
     assert cli.main([*words[:-1], "8"]) == 2
     assert "batches must be below 8" in capsys.readouterr().err
-
-
-def test_python_takes_batches(net: list[str]) -> None:
-    torch.manual_seed(0)
-    seen = measuring.measure(nn.Linear(4, 2), "data.npz", top=1, budget=300, batches=2)
-    assert seen.batches is not None and seen.batches.size == 2 and "mini-batches of 2" in seen.summary()

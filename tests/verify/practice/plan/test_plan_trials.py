@@ -80,7 +80,7 @@ def test_each_score_is_the_loss_that_it_names() -> None:
     torch.manual_seed(0)
     x, y = torch.randn(60, 40), torch.arange(60) % 3
     net = nn.Sequential(nn.Linear(40, 60), nn.Tanh(), nn.Linear(60, 3))
-    found = {score: tried(problem(net, (x, y)), [16], steps=80, score=score) for score in SCORES}
+    found = {score: tried(problem(net, (x, y)), [16], steps=40, score=score) for score in SCORES}
     assert found["training"].trials[0].start and found["online"].trials[0].start
     assert found["held-out"].trials[0].start is None
     for score, made in found.items():

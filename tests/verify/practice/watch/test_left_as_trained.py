@@ -32,7 +32,7 @@ def end(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Any]:
 def test_training_with_a_watcher_is_training_without_one(name: str, given: bool) -> None:
     ends = []
     for watched in (False, True):
-        model, data = net(mixing=True), batches(12)
+        model, data = net(mixing=True), batches(6)
         optimizer = OPTIMISERS[name](model.parameters())
         random.seed(3)
         np.random.seed(3)  # noqa: NPY002 (what modules of others draw from)
@@ -40,7 +40,7 @@ def test_training_with_a_watcher_is_training_without_one(name: str, given: bool)
         watcher = losscurv.watch(optimizer, model, LOSS, **options) if watched else None
         train(watcher, model, optimizer, data)
         ends.append(end(model, optimizer))
-        assert watcher is None or [found.outcome for found in watcher.records] == ["measured"] * 6
+        assert watcher is None or [found.outcome for found in watcher.records] == ["measured"] * 3
 
     assert len(ends[0]) == len(ends[1])
     assert all(torch.equal(one, other) for one, other in zip(*ends, strict=True))

@@ -1,5 +1,6 @@
 """Measurements of a watcher against dense Hessians and gradients of single samples."""
 
+import itertools
 from collections import deque
 from typing import Any
 
@@ -26,7 +27,7 @@ from tests.verify.practice.watch.small_watchers import (
     trained,
     watched,
 )
-from verify.practice.watch import CurvatureRecord, moving
+from verify.practice.watch import CurvatureRecord
 
 
 def test_eigenvalues_are_those_of_the_dense_hessians_at_every_step() -> None:
@@ -140,21 +141,17 @@ def test_noise_of_a_batch_is_told_by_its_halves() -> None:
     assert_allclose(found.noise_scale, found.gradient_variance / found.gradient_square, rtol=1e-12)
 
 
-@pytest.mark.slow
-def test_noise_scale_is_that_of_the_gradients_of_single_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parameters that stand still, and batches with replacement: the means are those of the population."""
-    monkeypatch.setattr(moving, "_LEAST", 1)  # eigenvalues, of which nothing is asked, take longest
-    monkeypatch.setattr(moving, "_ACCURACY", 1e9)
-    model, (inputs, targets), count = net(), images(), 200
-    watcher = trained(model, batches(count, size=64), rate=0.0, batches=count)
+def test_noise_scale_is_that_of_the_gradients_of_single_samples() -> None:
+    """Parameters that stand still, and every batch of four of two samples: means are those of the population."""
+    model, (inputs, targets) = net(), images(2)
+    every = [list(rows) for rows in itertools.product(range(2), repeat=4)]
+    watcher = trained(model, [(inputs[rows], targets[rows]) for rows in every], rate=0.0, batches=len(every))
 
-    each = torch.stack([flat_gradient(model, inputs[[i]], targets[[i]]) for i in range(len(inputs))])
+    each = torch.stack([flat_gradient(model, inputs[[i]], targets[[i]]) for i in range(2)])
     square, variance = float(each.mean(0).square().sum()), float(each.var(0, correction=0).sum())
     for name, exact in (("gradient_square", square), ("gradient_variance", variance)):
-        seen = np.array([getattr(found, name) for found in watcher.records])
-        error = seen.std(ddof=1) / count**0.5
-        assert error < 0.1 * exact and abs(seen.mean() - exact) < 3 * error
-    assert_allclose(watcher.records[-1].noise_scale, variance / square, rtol=0.25)
+        assert_allclose(np.mean([getattr(found, name) for found in watcher.records]), exact, rtol=1e-9)
+    assert_allclose(watcher.records[-1].noise_scale, variance / square, rtol=1e-9)
 
 
 def test_without_batches_the_samples_are_measured_alone() -> None:
