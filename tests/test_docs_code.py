@@ -124,7 +124,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def left() -> dict[str, Path]:
-    """What each command has left in its folder: one that stands on several pages runs once."""
+    """Folder of each command that has run: a command that stands on several pages runs once."""
     return {}
 
 

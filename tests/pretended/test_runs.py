@@ -36,7 +36,7 @@ SMALLER = {
     "vysogorets2024/many-initialisations": {"networks": 4},
     "vysogorets2024/unrelated": {"samples": 20},
 }
-"""What is large in their points: matrices of as many rows as pairs of samples, images, networks, steps."""
+"""Smaller sizes for experiments whose points have many samples, images, networks or steps."""
 
 
 def smallest(points: tuple[Point, ...]) -> Point:

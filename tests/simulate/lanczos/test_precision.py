@@ -53,9 +53,9 @@ if NEWER:
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes here do not fork")
 def test_switches_are_off_within_and_as_found_after() -> None:
-    told = forked(seen, STATES)
+    found = forked(seen, STATES)
     off = ("convolutions off, as of old", "all in full")
-    assert told == {name: (name not in off, [False] * len(told[name][1]), True) for name in STATES}
+    assert found == {name: (name not in off, [False] * len(found[name][1]), True) for name in STATES}
 
 
 # --- who measures ------------------------------------------------------------------------------------------------

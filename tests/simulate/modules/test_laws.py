@@ -38,7 +38,7 @@ FEW = ("absolute error", "convolution", "normalisations", "sum", "tied", "tokens
 """Kinds of models whose single samples are compared for both matrices."""
 
 LOSSES = ("binary", "class probabilities", "cross-entropy", "squared error")
-"""Whose curvature has tests of its own, and whose model others have too."""
+"""Kinds that differ from another one by the loss alone; `test_output_curvature` has the curvature of each loss."""
 
 ALONE = [name for name in (*BUILDERS, *LAYERS, *AROUND, *REORDERING) if name not in LOSSES]
 """Kinds of models that do not mix samples."""
@@ -179,7 +179,7 @@ WAYS = {
     "gradients of one at a time": ((site_gradients, "_BYTES", 1), BY_PARTS),
     "changes of one at a time": ((projected, "_BYTES", 1), ALONG),
 }
-"""What is replaced, and the laws whose way it changes."""
+"""Each way replaces an attribute of a module, and is compared by the laws that depend on it."""
 
 
 def assert_laws(objective: Objective, expected: Dense, laws: Mapping[str, Law] = LAWS) -> None:

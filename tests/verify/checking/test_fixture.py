@@ -106,9 +106,9 @@ def test_a_check_passes_or_fails_with_its_words(
     ran = run("-p", "verify.plugin", *options, test_one=PASSES.replace(old, new))
 
     assert ran.ret == status
-    told = ran.stdout.str()
-    assert options or words in told
-    assert "Traceback" not in told and "losscurv_pytest.py" not in told
+    output = ran.stdout.str()
+    assert options or words in output
+    assert "Traceback" not in output and "losscurv_pytest.py" not in output
 
 
 FEWER = """
@@ -142,9 +142,9 @@ def test_order_and_xdist_do_not_matter_and_checks_are_counted_together(
         (backwards[:6], "6 passed"),
     ):
         ran = run(*words, test_one=TELLS, conftest=FEWER)
-        told, many = ran.stdout.str(), words != backwards[:6]
-        assert ran.ret == many and ("this session makes more than 6 checks" in told) == many
-        assert passed in told and f"\nmade {6 + many}\n" in told
+        output, many = ran.stdout.str(), words != backwards[:6]
+        assert ran.ret == many and ("this session makes more than 6 checks" in output) == many
+        assert passed in output and f"\nmade {6 + many}\n" in output
     for n in range(7):
         lines = (pytester.path / f"found-{n}.txt").read_text().splitlines()
         assert len(lines) == (9 if n else 3) and len(set(lines)) == 3

@@ -46,12 +46,12 @@ def printed(site: str, commands: list[list[str]]) -> list[str]:
     fork = multiprocessing.get_context("fork")  # a new interpreter takes seconds to load torch
     multiprocessing.get_context = lambda _: fork
     suite.PLANTED, suite._derivations = (), lambda *_: []
-    told = []
+    outputs = []
     for words in commands:
         with contextlib.redirect_stdout(io.StringIO()) as out:
             assert cli.main(words) == 0, words
-        told.append(out.getvalue())
-    return told
+        outputs.append(out.getvalue())
+    return outputs
 
 
 @pytest.mark.slow

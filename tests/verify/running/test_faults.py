@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[3]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 SECONDS = "0.02"
-"""Of a block."""
+"""Time that each block takes."""
 
 DRIVER = """
 import dataclasses, json, sys, time
